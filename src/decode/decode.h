@@ -1,0 +1,90 @@
+// A kernel launch becomes an op.
+//
+// Kernels are recognised by family (one file each, listed in families.cpp). A family looks at the
+// mangled name once, when the kernel is first launched, and prepares a Decoder: the decoder says which
+// argument bytes decide the op (its key), so that a later launch with the same key and geometry is
+// answered from a table without decoding again, and turns one launch's arguments into an Op plus the
+// memory it reads and writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "maya/op.h"
+
+namespace maya::decode {
+
+// What is known of a kernel before any launch.
+struct Kernel {
+  std::string mangled;              // as registered
+  std::string demangled;            // filled by prepare()
+  std::vector<std::uint16_t> parameter_offsets, parameter_sizes;   // from the cubin (KPARAM_INFO); may be empty
+  std::uint16_t registers{};
+  std::uint32_t static_shared{};
+  std::string_view ptx;             // PTX text when the module carries or keeps it (Triton), else empty
+  int capability{80};               // of the emulated GPU: 80, 90, …
+};
+
+struct Launch {
+  const Kernel* kernel{};
+  Geometry geometry;
+  void* const* arguments{};         // one pointer per parameter
+  // Bytes of the allocation behind a device address, from that address on; 0: not a device address.
+  std::uint64_t (*extent)(std::uint64_t address){};
+  // Known host copy of device bytes [address, address+size) or null when unknown (see device/values.h).
+  const void* (*known)(std::uint64_t address, std::uint64_t size){};
+};
+
+// What a launch touches, for the tracking of known values. Families fill what they are sure of.
+struct Access {
+  std::uint64_t address{}, bytes{};
+  bool write{};
+};
+
+// Integer kernels whose result the host may look at: what to compute on known inputs.
+// See device/compute.h for the meaning of each; `unknown` = nothing to compute.
+struct Semantics {
+  enum class Kind : std::uint8_t { unknown, fill, copy_cast, arange, unary, binary, compare, reduce, scan,
+                                   histogram, sort, topk, gather, scatter, where, nonzero_count,
+                                   nonzero_write } kind{Kind::unknown};
+  std::string function;             // "add", "mul", "eq", "sum", …
+  // Operands: element types, address, up to 8 dims (sizes, byte strides). out first.
+  struct Operand {
+    DType dtype{};
+    std::uint64_t address{};
+    std::int32_t rank{};
+    std::int64_t size[8]{}, stride[8]{};
+  };
+  std::vector<Operand> outputs, inputs;
+  double scalar{};                  // fill value, functor's scalar, arange start
+  double scalar2{};                 // arange step
+  std::int64_t axis{-1}, k{};
+};
+
+struct Decoded {
+  Op op;
+  std::vector<Access> accesses;     // empty: unknown
+  Semantics semantics;
+  bool recognised{true};            // false: OtherKernel fallback
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Appends the argument bytes that decide the op (sizes, not addresses). Cheap: called every launch.
+  // At most 256 bytes. Default families copy whole scalar parameters.
+  virtual std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const = 0;
+  virtual Decoded decode(const Launch& launch) const = 0;
+  // Accesses and semantics may depend on addresses: asked each launch only while values matter there.
+  virtual bool touches_values() const { return false; }
+};
+
+// Never null: falls back to the unknown-kernel decoder.
+std::unique_ptr<Decoder> prepare(Kernel& kernel);
+
+}  // namespace maya::decode
