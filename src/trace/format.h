@@ -1,0 +1,73 @@
+// The bytes of a recording; docs/FORMAT.md is its grammar.
+#pragma once
+
+#include <cstdint>
+
+#include "maya/trace.h"
+
+namespace maya::trace::format {
+
+inline constexpr char file_magic[8] = {'M', 'A', 'Y', 'A', 'R', 'E', 'C', '\n'};
+inline constexpr char tail_magic[8] = {'M', 'A', 'Y', 'A', 'T', 'A', 'L', '\n'};
+inline constexpr std::uint32_t block_magic = 0x4b4c424d;  // "MBLK"
+
+struct FileHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t session;  // random; equal in the file and its tail
+  std::uint64_t reserved;
+};
+static_assert(sizeof(FileHeader) == 32);
+
+// A block holds whole units, compressed by zstd.
+struct BlockHeader {
+  std::uint32_t magic;
+  std::uint32_t stored_bytes;
+  std::uint32_t raw_bytes;
+  std::uint32_t checksum;  // of the stored bytes: see checksum()
+  std::uint64_t sequence;  // 0, 1, 2, …
+};
+static_assert(sizeof(BlockHeader) == 24);
+
+// The block being filled lives in a mapped file of its own, so that a killed process loses nothing.
+struct TailHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t bytes;  // of the whole tail file
+  std::uint64_t session;
+  std::uint64_t sequence;  // of the block the tail will become; filling = not valid
+};
+static_assert(sizeof(TailHeader) == 32);
+inline constexpr std::uint64_t tail_invalid = ~std::uint64_t{0};
+inline constexpr std::uint32_t tail_bytes = 1 << 20;
+
+// A definition: one unit of this form, then its payload, padded to whole units.
+enum class Define : std::uint8_t { text = 1, op, graph, communicator, identity, unimplemented, warning,
+                                   closed };
+inline constexpr std::uint8_t define_kind = 255;
+struct DefineUnit {
+  std::uint8_t kind;  // define_kind
+  Define what;
+  std::uint16_t pad;
+  std::uint32_t bytes;  // of the payload, before padding
+  std::uint64_t index;  // tables: the entry's number; counts: the count
+};
+static_assert(sizeof(DefineUnit) == 16);
+
+// FNV-1a over 8-byte words, then the rest; enough to notice damage, fast enough not to matter.
+inline std::uint32_t checksum(const void* data, std::size_t bytes) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  std::uint64_t h = 0xcbf29ce484222325ULL;
+  while (bytes >= 8) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, p, 8);
+    h = (h ^ word) * 0x100000001b3ULL;
+    h ^= h >> 29;
+    p += 8, bytes -= 8;
+  }
+  while (bytes--) h = (h ^ *p++) * 0x100000001b3ULL;
+  return static_cast<std::uint32_t>(h ^ (h >> 32));
+}
+
+}  // namespace maya::trace::format

@@ -1,0 +1,275 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "maya/trace.h"
+#include "trace/codec.h"
+#include "trace/format.h"
+
+namespace maya::trace {
+namespace {
+
+// A file mapped for reading.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+      error_ = std::strerror(errno);
+      return;
+    }
+    struct stat info {};
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
+      size_ = static_cast<std::size_t>(info.st_size);
+      if (size_ > 0) {
+        void* map = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+        if (map != MAP_FAILED) data_ = static_cast<const char*>(map);
+      }
+      if (data_ == nullptr) error_ = size_ ? std::strerror(errno) : "the file is empty";
+    } else {
+      error_ = "not a regular file";
+    }
+    ::close(file);
+  }
+  ~Mapping() {
+    if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  const char* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  const char* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::string error_;
+};
+
+// Takes units in order and fills the recording. `what` is for messages.
+class Assembler {
+ public:
+  explicit Assembler(Recording& out) : out_(out) {}
+
+  // Returns the fault, empty if none. A zero unit ends a tail; in a block it is damage.
+  std::string take(const char* data, std::size_t bytes, bool tail) {
+    std::size_t units = bytes / sizeof(Record);
+    const auto at = [&](std::size_t i) { return data + i * sizeof(Record); };
+    out_.records.reserve(out_.records.size() + units);
+    for (std::size_t i = 0; i < units;) {
+      auto kind = static_cast<std::uint8_t>(*at(i));
+      if (kind == format::define_kind) {
+        format::DefineUnit head;
+        std::memcpy(&head, at(i), sizeof head);
+        std::size_t room = (units - i - 1) * sizeof(Record);
+        if (head.bytes > room) return tail ? "" : "a definition runs past its block";
+        if (std::string fault = define(head, at(i + 1)); !fault.empty()) return fault;
+        i += 1 + (head.bytes + sizeof(Record) - 1) / sizeof(Record);
+        continue;
+      }
+      if (kind == 0) return tail ? "" : "an empty unit inside a block";
+      if (kind > static_cast<std::uint8_t>(Kind::out_of_memory))
+        return "unknown record kind " + std::to_string(kind);
+      Record record;
+      std::memcpy(&record, at(i), sizeof record);
+      if (std::string fault = check(record); !fault.empty()) return fault;
+      out_.records.push_back(record);
+      ++i;
+      if (record.kind == Kind::wide) {  // its second half follows at once
+        if (i == units) return tail ? (out_.records.pop_back(), "") : "half a wide entry";
+        std::memcpy(&record, at(i), sizeof record);
+        if (record.kind == Kind::none && tail) return out_.records.pop_back(), "";
+        if (record.kind != Kind::allocate && record.kind != Kind::release &&
+            record.kind != Kind::out_of_memory)
+          return "a wide entry without its record";
+        out_.records.push_back(record);
+        ++i;
+      }
+    }
+    return "";
+  }
+
+ private:
+  std::string check(const Record& r) const {
+    switch (r.kind) {
+      case Kind::launch:
+      case Kind::copy:
+      case Kind::fill:
+      case Kind::collective:
+      case Kind::point_to_point:
+        if (r.value >= out_.ops.size()) return "a record of op " + std::to_string(r.value) + ", which is not defined";
+        if ((r.kind == Kind::collective || r.kind == Kind::point_to_point) &&
+            r.aux >= out_.communicators.size())
+          return "a record of communicator " + std::to_string(r.aux) + ", which is not defined";
+        break;
+      case Kind::graph_launch:
+        if (r.value >= out_.graphs.size()) return "a launch of graph " + std::to_string(r.value) + ", which is not defined";
+        break;
+      case Kind::range_push:
+      case Kind::mark:
+      case Kind::step_boundary:
+        if (r.value >= out_.strings.size()) return "a name that is not defined";
+        break;
+      default:
+        break;
+    }
+    return "";
+  }
+
+  template <class T>
+  std::string table(std::vector<T>& to, std::uint64_t index, const char* what, bool (*decode)(const char*, const char*, T&),
+                    const char* begin, const char* end) {
+    T entry;
+    if (!decode(begin, end, entry)) return std::string("a damaged ") + what;
+    if (index < to.size() && std::is_same_v<T, Communicator>) return to[index] = std::move(entry), "";
+    if (index != to.size())
+      return std::string(what) + " " + std::to_string(index) + " where " + std::to_string(to.size()) + " was expected";
+    to.push_back(std::move(entry));
+    return "";
+  }
+
+  std::string define(const format::DefineUnit& head, const char* payload) {
+    const char* end = payload + head.bytes;
+    using format::Define;
+    switch (head.what) {
+      case Define::text:
+        if (head.index != out_.strings.size()) return "strings out of order";
+        out_.strings.emplace_back(payload, head.bytes);
+        return "";
+      case Define::op:
+        return table(out_.ops, head.index, "op", &decode, payload, end);
+      case Define::graph: {
+        std::string fault = table(out_.graphs, head.index, "graph", &decode, payload, end);
+        if (!fault.empty()) return fault;
+        for (const auto& node : out_.graphs.back().nodes) {
+          if (static_cast<std::uint8_t>(node.record.kind) > static_cast<std::uint8_t>(Kind::out_of_memory))
+            return "a graph node of unknown kind";
+          if (fault = check(node.record); !fault.empty()) return fault;
+        }
+        return "";
+      }
+      case Define::communicator:
+        return table(out_.communicators, head.index, "communicator", &decode, payload, end);
+      case Define::identity:
+        return decode(payload, end, out_.identity) ? "" : "a damaged identity";
+      case Define::unimplemented:
+        out_.unimplemented_calls.push_back({std::string(payload, head.bytes), head.index});
+        return "";
+      case Define::warning:
+        out_.warnings.push_back({std::string(payload, head.bytes), head.index});
+        return "";
+      case Define::closed:
+        out_.complete = true;
+        return "";
+    }
+    return "unknown definition " + std::to_string(static_cast<int>(head.what));
+  }
+
+  Recording& out_;
+};
+
+}  // namespace
+
+Result<Recording> read(const std::string& path) {
+  Mapping file(path);
+  auto error = [&](const std::string& what) { return Error{path + ": " + what}; };
+  if (file.data() == nullptr) return error("cannot read the recording: " + file.error());
+  format::FileHeader header;
+  if (file.size() < sizeof header) return error("too short to be a recording");
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, format::file_magic, 8) != 0)
+    return error("not a Maya recording (wrong magic number)");
+  if (header.version > format_version)
+    return error("written by a newer Maya (format " + std::to_string(header.version) +
+                 ", this one reads up to " + std::to_string(format_version) + "): update Maya");
+  if (header.version == 0 || header.header_bytes < sizeof header || header.header_bytes > file.size())
+    return error("a damaged header");
+
+  Recording out;
+  Assembler assembler(out);
+  std::size_t position = header.header_bytes;
+  std::uint64_t sequence = 0;
+  std::vector<char> raw;
+  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
+  while (position < file.size()) {
+    auto at = [&] { return " in block " + std::to_string(sequence) + " at byte " + std::to_string(position); };
+    format::BlockHeader block;
+    if (file.size() - position < sizeof block) break;  // cut off while being written
+    std::memcpy(&block, file.data() + position, sizeof block);
+    if (block.magic != format::block_magic || block.sequence != sequence)
+      return error("damaged" + at() + ": no block starts here");
+    if (block.stored_bytes > file.size() - position - sizeof block) break;  // cut off
+    const char* stored = file.data() + position + sizeof block;
+    if (block.raw_bytes > format::tail_bytes || block.raw_bytes % sizeof(Record) != 0)
+      return error("damaged" + at() + ": impossible size");
+    if (format::checksum(stored, block.stored_bytes) != block.checksum)
+      return error("damaged" + at() + ": wrong checksum");
+    raw.resize(block.raw_bytes);
+    std::size_t size = ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
+    if (ZSTD_isError(size) || size != block.raw_bytes) return error("damaged" + at() + ": cannot decompress");
+    if (std::string fault = assembler.take(raw.data(), raw.size(), false); !fault.empty())
+      return error("damaged" + at() + ": " + fault);
+    position += sizeof block + block.stored_bytes;
+    ++sequence;
+  }
+
+  std::string tail_path = path + ".tail";
+  if (::access(tail_path.c_str(), R_OK) == 0) {
+    Mapping tail(tail_path);
+    format::TailHeader head;
+    if (tail.data() != nullptr && tail.size() >= sizeof head) {
+      std::memcpy(&head, tail.data(), sizeof head);
+      if (std::memcmp(head.magic, format::tail_magic, 8) == 0 && head.session == header.session &&
+          head.sequence == sequence) {
+        if (std::string fault = assembler.take(tail.data() + sizeof head, tail.size() - sizeof head, true);
+            !fault.empty())
+          return Error{tail_path + ": damaged: " + fault};
+      }
+    }
+  }
+  if (out.records.empty() && out.identity.pid == 0) return error("the recording is empty: the process ended before it used the device");
+  return out;
+}
+
+std::string_view name(Kind kind) {
+  switch (kind) {
+    case Kind::none: return "none";
+    case Kind::host_gap: return "host_gap";
+    case Kind::wide: return "wide";
+    case Kind::launch: return "launch";
+    case Kind::copy: return "copy";
+    case Kind::fill: return "fill";
+    case Kind::collective: return "collective";
+    case Kind::point_to_point: return "point_to_point";
+    case Kind::group_begin: return "group_begin";
+    case Kind::group_end: return "group_end";
+    case Kind::host_function: return "host_function";
+    case Kind::graph_launch: return "graph_launch";
+    case Kind::event_record: return "event_record";
+    case Kind::stream_wait_event: return "stream_wait_event";
+    case Kind::event_synchronize: return "event_synchronize";
+    case Kind::event_query: return "event_query";
+    case Kind::stream_synchronize: return "stream_synchronize";
+    case Kind::device_synchronize: return "device_synchronize";
+    case Kind::stream_create: return "stream_create";
+    case Kind::stream_destroy: return "stream_destroy";
+    case Kind::allocate: return "allocate";
+    case Kind::release: return "release";
+    case Kind::communicator_create: return "communicator_create";
+    case Kind::communicator_destroy: return "communicator_destroy";
+    case Kind::range_push: return "range_push";
+    case Kind::range_pop: return "range_pop";
+    case Kind::mark: return "mark";
+    case Kind::step_boundary: return "step_boundary";
+    case Kind::out_of_memory: return "out_of_memory";
+  }
+  return "unknown";
+}
+
+}  // namespace maya::trace

@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "maya/trace.h"
+#include "trace/codec.h"
+#include "trace/writer.h"
+
+namespace maya::trace {
+namespace {
+
+class TraceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "maya-trace-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    path_ = directory_ + "/rank-0.maya";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  static void define_op(Writer& writer, std::uint64_t index, const Op& op) {
+    std::string bytes;
+    encode(op, bytes);
+    writer.define(format::Define::op, index, bytes);
+  }
+  static void identify(Writer& writer) {
+    Identity identity;
+    identity.rank = 3, identity.world_size = 8, identity.pid = 77, identity.gpu = "h100-sxm";
+    identity.environment = {{"NCCL_ALGO", "Ring"}};
+    std::string bytes;
+    encode(identity, bytes);
+    writer.define(format::Define::identity, 0, bytes);
+  }
+  static Record launch(std::uint32_t op, std::uint32_t host_ns = 5) {
+    return {Kind::launch, 0, 1, host_ns, 2, 0, op};
+  }
+
+  std::string directory_, path_;
+};
+
+TEST_F(TraceTest, WhatIsWrittenIsRead) {
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    Gemm gemm{.m = 4096, .n = 2048, .k = 1024, .batch = 2, .a = DType::bf16, .epilogue = Epilogue::bias_gelu};
+    define_op(writer, 0, Op{gemm, "cublasLtMatmul", {}});
+    define_op(writer, 1, Op{Solver{.m = 5, .n = 6, .flop_factor = 1.5}, "potrf", {{1, 2, 3}, {4, 5, 6}, 7, 8}});
+    writer.append(launch(0));
+    writer.append(Wide{.x = 2, .y = 1ULL << 40}, Record{Kind::allocate, 0, 0, 1, 0, 0, 9});
+    writer.append(launch(1));
+    writer.close();
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".tail"));
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_TRUE(recording->complete);
+  EXPECT_EQ(recording->identity.rank, 3);
+  EXPECT_EQ(recording->identity.environment[0].second, "Ring");
+  ASSERT_EQ(recording->ops.size(), 2u);
+  const auto& gemm = std::get<Gemm>(recording->ops[0].work);
+  EXPECT_EQ(gemm.m, 4096);
+  EXPECT_EQ(gemm.a, DType::bf16);
+  EXPECT_EQ(gemm.epilogue, Epilogue::bias_gelu);
+  EXPECT_EQ(std::get<Solver>(recording->ops[1].work).flop_factor, 1.5);
+  EXPECT_EQ(recording->ops[1].geometry.block[2], 6u);
+  ASSERT_EQ(recording->records.size(), 4u);
+  Wide wide;
+  std::memcpy(&wide, &recording->records[1], sizeof wide);
+  EXPECT_EQ(wide.y, 1ULL << 40);
+}
+
+TEST_F(TraceTest, ManyThreadsLoseNothing) {
+  constexpr int per_thread = 60000;  // several blocks
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    define_op(writer, 0, Op{Fill{1}, "f", {}});
+    std::vector<std::thread> threads;
+    for (std::uint16_t t = 0; t < 4; ++t)
+      threads.emplace_back([&writer, t] {
+        for (std::uint32_t i = 0; i < per_thread; ++i)
+          writer.append(Record{Kind::launch, 0, t, i, 0, 0, 0});
+      });
+    for (auto& thread : threads) thread.join();
+    writer.close();
+  }
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  std::uint32_t next[4] = {};
+  for (const auto& r : recording->records) EXPECT_EQ(r.host_ns, next[r.thread]++);
+  for (auto n : next) EXPECT_EQ(n, static_cast<std::uint32_t>(per_thread));
+}
+
+TEST_F(TraceTest, AKilledProcessKeepsEveryRecord) {
+  constexpr std::uint32_t count = 100000;
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto* writer = new Writer;
+    if (!writer->open(path_)) _exit(1);
+    identify(*writer);
+    define_op(*writer, 0, Op{Fill{1}, "f", {}});
+    for (std::uint32_t i = 0; i < count; ++i) writer->append(launch(0, i));
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_FALSE(recording->complete);
+  ASSERT_EQ(recording->records.size(), count);
+  EXPECT_EQ(recording->records.back().host_ns, count - 1);
+}
+
+TEST_F(TraceTest, AStaleTailIsNotReadTwice) {
+  Writer writer;
+  ASSERT_TRUE(writer.open(path_));
+  identify(writer);
+  define_op(writer, 0, Op{Fill{1}, "f", {}});
+  for (int i = 0; i < 1000; ++i) writer.append(launch(0));
+  std::filesystem::copy(path_ + ".tail", directory_ + "/kept");
+  writer.close();
+  std::filesystem::copy(directory_ + "/kept", path_ + ".tail");  // as after a crash between the two writes
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->records.size(), 1000u);
+}
+
+TEST_F(TraceTest, DamageEndsInAClearError) {
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    define_op(writer, 0, Op{Gemm{.m = 1, .n = 2, .k = 3}, "gemm", {}});
+    for (int i = 0; i < 3000; ++i) writer.append(launch(0, static_cast<std::uint32_t>(i * 7919)));
+    writer.close();
+  }
+  std::ifstream in(path_, std::ios::binary);
+  std::string good((std::istreambuf_iterator<char>(in)), {});
+  std::mt19937 random(1);
+  int rejected = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string bad = good;
+    if (round % 2 == 0)
+      bad[random() % bad.size()] ^= static_cast<char>(1 + random() % 255);
+    else
+      bad.resize(random() % bad.size());
+    std::string path = directory_ + "/bad.maya";
+    std::ofstream(path, std::ios::binary) << bad;
+    auto recording = read(path);
+    if (!recording) {
+      ++rejected;
+      EXPECT_NE(recording.error().message.find("bad.maya"), std::string::npos);
+    }
+  }
+  EXPECT_GT(rejected, 300);
+}
+
+TEST_F(TraceTest, ANewerFormatAsksForAnUpdate) {
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+  }
+  std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+  std::uint32_t version = format_version + 1;
+  file.seekp(8).write(reinterpret_cast<char*>(&version), 4);
+  file.close();
+  auto recording = read(path_);
+  ASSERT_FALSE(recording);
+  EXPECT_NE(recording.error().message.find("newer Maya"), std::string::npos);
+}
+
+TEST_F(TraceTest, HostileDefinitionsAreRefused) {
+  auto refused = [&](format::Define what, std::uint64_t index, const std::string& payload) {
+    std::filesystem::remove(path_);
+    {
+      Writer writer;
+      EXPECT_TRUE(writer.open(path_));
+      identify(writer);
+      writer.define(what, index, payload);
+      writer.close();
+    }
+    return !read(path_);
+  };
+  EXPECT_TRUE(refused(format::Define::op, 0, "\xff\xff\xff\xff\xff"));
+  EXPECT_TRUE(refused(format::Define::op, 5, ""));
+  std::string graph;
+  Encoder encoder(graph);
+  encoder.unsigned_integer(1ULL << 60);
+  EXPECT_TRUE(refused(format::Define::graph, 0, graph));
+  std::string communicator;
+  encode(Communicator{.id = 1, .rank = 9, .size = 4}, communicator);
+  EXPECT_TRUE(refused(format::Define::communicator, 0, communicator));
+}
+
+TEST_F(TraceTest, OpeningWhereThereIsNothingSaysWhy) {
+  Writer writer;
+  auto status = writer.open(directory_ + "/missing/rank-0.maya");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("No such file"), std::string::npos);
+  writer.append(launch(0));  // swallowed
+  EXPECT_FALSE(read(directory_ + "/nothing.maya"));
+}
+
+}  // namespace
+}  // namespace maya::trace
