@@ -31,7 +31,6 @@ enum ncclResult_t : int {
   ncclRemoteError = 6,
   ncclInProgress = 7,
   ncclTimeout = 8,
-  ncclNumResults = 9,
 };
 
 enum ncclRedOp_t : int {
