@@ -1,0 +1,56 @@
+# Two commands matter to a new user: `make demo` and `make test`. Both set everything up first.
+# Every target is safe to repeat.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.PHONY: build demo test lint format bench fuzz workloads wheel clean help
+
+help:           ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+build:          ## packages, program, libraries, .venv with torch and maya
+	@tools/setup debian
+	@tools/setup build
+	@tools/setup venv
+	@tools/setup link
+
+demo: build     ## train a GPT on 8 emulated H100s and predict its step
+	.venv/bin/maya run --cluster dgx-h100 --out maya-runs/demo -- \
+	  .venv/bin/torchrun --nproc-per-node 8 examples/train_gpt.py
+
+test: build     ## every test
+	@tools/setup workloads
+	ctest --test-dir build --output-on-failure --timeout 300 -j 2
+	.venv/bin/python -m pytest -q tests
+	.venv/bin/python tests/workloads/run.py --set test
+
+workloads: build    ## every workload, the long ones too
+	@tools/setup workloads
+	.venv/bin/python tests/workloads/run.py --set all
+
+lint: build     ## formatting, clang-tidy, layering
+	@tools/setup debian clang-format clang-tidy
+	tools/lint
+
+format:         ## clang-format in place
+	git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+bench: build    ## the figures of bench/, as ratios
+	cmake --preset default -DMAYA_BENCH=ON >/dev/null
+	cmake --build --preset default
+	bench/run
+
+fuzz:           ## a minute of each fuzzer
+	@tools/setup debian clang
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	@found=0; for f in build/fuzz/bin/*_fuzzer; do [ -x $$f ] || continue; found=1; \
+	  mkdir -p build/fuzz/corpus/$$(basename $$f); \
+	  $$f -max_total_time=$${FUZZ_SECONDS:-60} -rss_limit_mb=4096 build/fuzz/corpus/$$(basename $$f) || exit 1; done; \
+	  [ $$found = 1 ] || { echo "fuzz: no fuzzer was built" >&2; exit 1; }
+
+wheel: build    ## dist/maya-*.whl
+	.venv/bin/python -m pip wheel -q --no-deps -w dist .
+
+clean:          ## forget the build, keep .venv
+	rm -rf build dist
