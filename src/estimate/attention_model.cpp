@@ -1,0 +1,48 @@
+#include "estimate/attention_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace maya::estimate {
+
+double attention_time(const Chip& chip, const Attention& w, const AttentionParams& p) {
+  const bool backward = w.direction != Direction::forward;
+  const double head_k = static_cast<double>(std::max<std::int64_t>(1, w.head_dim));
+  const double head_v = static_cast<double>(w.head_dim_v > 0 ? w.head_dim_v : w.head_dim);
+  const double head = std::max(head_k, head_v);
+  const double q = static_cast<double>(std::max<std::int64_t>(1, w.seq_q));
+  const double k = static_cast<double>(std::max<std::int64_t>(1, w.seq_k));
+  const double heads = static_cast<double>(w.batch) * static_cast<double>(w.heads);
+
+  // Keys the average row of queries sees, whole blocks of them.
+  double keys = k;
+  if (w.causal) keys = q <= k ? k - q / 2 : k * k / (2 * q);
+  if (w.window > 0) keys = std::min(keys, static_cast<double>(w.window));
+  if (w.causal || w.window > 0) keys = std::min(k, keys + p.mask * (p.block_q + p.block_k) / 2);
+  keys = std::ceil(keys / 16) * 16;
+
+  double efficiency = backward ? p.backward : p.forward;
+  // Between the three head sizes that were measured: linear in the logarithm.
+  const double step = std::log2(std::clamp(head, 32.0, 256.0) / 128);
+  efficiency *= step < 0 ? 1 + step * (1 - p.head64) : 1 + step * (p.head256 - 1);
+  if (w.causal) efficiency *= p.causal;
+  if (w.dropout) efficiency *= p.dropout;
+  efficiency = std::clamp(efficiency, 0.02, 0.95);
+
+  const double rate_sm = chip.rate(w.dtype) / chip.sms * efficiency * p.sustained;
+  const double products = backward ? 2.5 : 1;
+  const double per_key = 2 * p.block_q * (head_k + head_v) * products / rate_sm;
+  const double start = backward ? p.start_backward : p.start;
+  const double blocks = heads * std::ceil(q / p.block_q);
+  const double slots = chip.sms * p.per_sm;
+  const double waves = blocks / slots, full = std::floor(waves), rest = blocks - full * slots;
+  const double last = rest > 0 ? p.tail * std::ceil(rest / chip.sms) +
+                                     (1 - p.tail) * rest / chip.sms
+                               : 0;
+  const double compute = per_key * (keys + start) * (full * p.per_sm + last);
+  const double memory = bytes_moved(w) / (chip.dram * p.dram_efficiency);
+  const double limit = flops(w) / chip.rate(w.dtype);
+  return std::max(p.floor_ns + std::max(compute, memory), limit);
+}
+
+}  // namespace maya::estimate

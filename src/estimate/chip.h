@@ -1,0 +1,34 @@
+// The few numbers of a GPU the models look at, in units that multiply without conversion:
+// nanoseconds, bytes per nanosecond (= GB/s), FLOPs per nanosecond (= GFLOP/s).
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "maya/catalog.h"
+#include "maya/dtype.h"
+
+namespace maya::estimate {
+
+struct Chip {
+  std::string name, architecture;  // architecture with its capability: "ampere-8.0"
+  std::string family;              // "ampere"
+  double sms{1};
+  double clock{1};      // GHz, boost
+  double sustained{1};  // sustained / boost clock under tensor load, at most 1
+  double dram{1};       // bytes per ns
+  double l2{1};         // bytes per ns
+  double l2_bytes{1};
+  double pcie{1};  // bytes per ns
+  double nvlink{0};
+  double shared_per_sm{65536};
+  double threads_per_sm{2048};
+  std::array<double, 32> peak{};  // FLOPs per ns by DType, dense
+
+  double rate(DType type) const { return peak[static_cast<std::size_t>(type)]; }
+  bool tensor(DType type) const { return rate(type) > 1.5 * rate(DType::f32); }
+};
+
+Chip make_chip(const catalog::Gpu& gpu);
+
+}  // namespace maya::estimate

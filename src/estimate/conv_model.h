@@ -1,0 +1,45 @@
+// Time of a convolution: an implicit matrix product with the efficiency of its direction, or, for
+// depthwise and nearly depthwise ones, a kernel that moves data. Tensor-core kernels want channels
+// last: other layouts pay the conversions. Plain f32 3×3 kernels may take Winograd's short cut.
+#pragma once
+
+#include "estimate/gemm_model.h"
+#include "estimate/memory_model.h"
+#include "maya/op.h"
+
+namespace maya::estimate {
+
+struct ConvParams {
+  double forward{0.85};          // of the matching GEMM's rate
+  double data_gradient{0.80};
+  double weight_gradient{0.70};
+  double pointwise{1.0};         // 1×1, against the above
+  double winograd{1.6};          // gain of f32 3×3 stride 1 over direct
+  double transform{1.0};         // of DRAM bandwidth, layout conversions (0: none are made)
+  double unaligned{0.5};         // rate with channels that are no multiple of 8 (tensor cores)
+  double grouped{0.5};           // rate of grouped convolutions against one group's GEMM batched
+  double depthwise{0.55};        // of DRAM bandwidth
+  double depthwise_flops{0.25};  // of the plain f32 rate
+  double depthwise_weight{0.35}; // of the above, weight gradient
+  double strided_data{0.8};      // data gradient of a strided convolution
+  double floor_ns{4000};
+  template <class S, class F>
+  static void each(S& s, F&& f) {
+    f("forward", s.forward), f("data_gradient", s.data_gradient);
+    f("weight_gradient", s.weight_gradient), f("pointwise", s.pointwise);
+    f("winograd", s.winograd), f("transform", s.transform), f("unaligned", s.unaligned);
+    f("grouped", s.grouped), f("depthwise", s.depthwise);
+    f("depthwise_flops", s.depthwise_flops), f("depthwise_weight", s.depthwise_weight);
+    f("strided_data", s.strided_data), f("floor_ns", s.floor_ns);
+  }
+};
+
+struct ConvDetail {
+  double ns{};
+  GemmDetail gemm;
+};
+
+ConvDetail conv_time(const Chip& chip, const Convolution& work, const ConvParams& params,
+                     const GemmParams& gemm, const MemoryParams& memory);
+
+}  // namespace maya::estimate

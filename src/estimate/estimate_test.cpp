@@ -1,0 +1,183 @@
+#include "maya/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "estimate/models.h"
+#include "estimate/test_gpus.h"
+#include "op/text.h"
+
+namespace maya::estimate {
+namespace {
+
+const std::string kCatalog = std::string(MAYA_SOURCE_DIR) + "/catalog";
+
+Op op_of(std::string_view text) {
+  auto work = parse_work(text);
+  EXPECT_TRUE(work) << work.error().message;
+  Op op;
+  op.work = *work;
+  return op;
+}
+
+std::unique_ptr<Estimator> estimator(const catalog::Gpu& gpu) {
+  auto made = make_estimator(gpu, kCatalog);
+  EXPECT_TRUE(made) << made.error().message;
+  return std::move(*made);
+}
+
+// One op of every kind, large enough to be above the floor.
+const char* const kOps[] = {
+    "gemm m=4096 n=4096 k=4096 a=f16 b=f16 d=f16 compute=f16",
+    "gemm m=4096 n=4096 k=4096",
+    "gemm m=4096 n=4096 k=4096 a=f32 b=f32 d=f32 compute=tf32",
+    "gemm m=128 n=128 k=64 batch=512 a=f16 b=f16 d=f16 compute=f16",
+    "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1 dtype=f16 compute=f16",
+    "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1",
+    "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1 groups=64 dtype=f16 compute=f16",
+    "attention batch=4 heads=32 kv_heads=32 seq_q=2048 seq_k=2048 head_dim=128 dtype=f16",
+    "normalization kind=layer rows=8192 cols=4096 dtype=f16",
+    "normalization kind=batch rows=64 cols=401408 dtype=f16",
+    "softmax rows=8192 cols=4096",
+    "cross_entropy rows=8192 cols=32000 fused=1",
+    "pointwise elements=16777216 bytes_read=67108864 bytes_written=67108864",
+    "reduction inputs=16777216 outputs=4096",
+    "gather rows=8192 cols=4096 table_rows=32000",
+    "scatter rows=8192 cols=4096 table_rows=32000 atomic=1",
+    "sort elements=1048576",
+    "scan elements=16777216 bytes_read=67108864 bytes_written=67108864",
+    "random elements=16777216 dropout=1",
+    "pool inputs=25690112 outputs=6422528 window=9",
+    "optimizer_step elements=16777216 fused=1",
+    "copy bytes=67108864",
+    "copy bytes=67108864 direction=host_to_device pinned=1",
+    "fill bytes=67108864",
+    "rnn seq=64 batch=64 input=512 hidden=512",
+    "fft n=4096 batch=1024",
+    "solver m=1024 n=1024",
+    "sparse rows=65536 cols=65536 nonzeros=1000000 n=64",
+    "triton_kernel bytes_read=67108864 bytes_written=67108864 exact=1",
+    "other_kernel bytes_touched=67108864",
+};
+
+TEST(Estimate, EveryKindOnEveryGpuIsFinitePositiveAndOrdered) {
+  for (const auto& gpu : test_gpus()) {
+    auto estimate = estimator(gpu);
+    for (const char* text : kOps) {
+      Estimate e = (*estimate)(op_of(text));
+      EXPECT_TRUE(std::isfinite(e.ns) && e.ns > 500 && e.ns < 1e9) << gpu.name << ": " << text << " " << e.ns;
+      EXPECT_LE(e.low_ns, e.ns) << text;
+      EXPECT_GE(e.high_ns, e.ns) << text;
+    }
+  }
+}
+
+TEST(Estimate, NoRateAboveTheDataSheet) {
+  for (const auto& gpu : test_gpus()) {
+    auto estimate = estimator(gpu);
+    Chip chip = make_chip(gpu);
+    for (const char* text : kOps) {
+      Op op = op_of(text);
+      const bool winograd = std::holds_alternative<Convolution>(op.work);
+      double ns = (*estimate)(op).ns;
+      EXPECT_LE(flops(op.work) / ns, (winograd ? 2.25 : 1.0) * chip.rate(compute_type(op.work)))
+          << gpu.name << ": " << text;
+      EXPECT_LE((bytes_moved(op.work) - chip.l2_bytes) / ns, chip.dram) << gpu.name << ": " << text;
+    }
+  }
+}
+
+TEST(Estimate, GrowsWithTheWork) {
+  for (const auto& gpu : test_gpus()) {
+    auto estimate = estimator(gpu);
+    for (const char* pattern :
+         {"gemm n=4096 k=4096 a=f16 b=f16 d=f16 compute=f16 m=", "softmax cols=1024 rows=",
+          "pointwise bytes_read=0 elements=", "copy bytes=", "normalization cols=4096 rows=",
+          "attention batch=1 heads=16 kv_heads=16 seq_q=1024 head_dim=64 seq_k="}) {
+      double before = 0;
+      for (std::int64_t size = 64; size <= 65536; size *= 4) {
+        double ns = (*estimate)(op_of(pattern + std::to_string(size))).ns;
+        EXPECT_GE(ns, 0.999 * before) << gpu.name << ": " << pattern << size;
+        before = ns;
+      }
+    }
+  }
+}
+
+TEST(Estimate, LargeWorkScalesWithItsSize) {
+  auto gpus = test_gpus();
+  for (const auto& gpu : gpus) {
+    auto estimate = estimator(gpu);
+    double one = (*estimate)(op_of("pointwise elements=268435456 inputs=2")).ns;
+    double four = (*estimate)(op_of("pointwise elements=1073741824 inputs=2")).ns;
+    EXPECT_NEAR(four / one, 4, 0.1) << gpu.name;
+    one = (*estimate)(op_of("gemm m=8192 n=8192 k=8192 a=f16 b=f16 d=f16 compute=f16")).ns;
+    four = (*estimate)(op_of("gemm m=8192 n=8192 k=32768 a=f16 b=f16 d=f16 compute=f16")).ns;
+    EXPECT_NEAR(four / one, 4, 0.25) << gpu.name;
+  }
+}
+
+TEST(Estimate, AnswersAreInNanoseconds) {
+  auto estimate = estimator(test_gpus()[5]);  // H100 SXM
+  double ns = (*estimate)(op_of("gemm m=8192 n=8192 k=8192 a=bf16 b=bf16 d=bf16 compute=bf16")).ns;
+  EXPECT_GT(ns, 1.1e6);  // 989 TFLOP/s would be 1.11 ms
+  EXPECT_LT(ns, 2.2e6);
+  ns = (*estimate)(op_of("copy bytes=1000000000")).ns;  // 2 GB at 3.35 TB/s
+  EXPECT_GT(ns, 0.6e6);
+  EXPECT_LT(ns, 0.9e6);
+}
+
+TEST(Estimate, CommunicationIsNotItsBusiness) {
+  auto estimate = estimator(test_gpus()[2]);
+  Estimate e = (*estimate)(op_of("collective bytes=1048576"));
+  EXPECT_EQ(e.origin, Origin::unknown);
+  EXPECT_EQ(e.ns, 0);
+}
+
+TEST(Estimate, LoadsInFiftyMillisecondsAndAnswersInAMicrosecond) {
+  using Clock = std::chrono::steady_clock;
+  auto gpu = test_gpus()[2];
+  auto begin = Clock::now();
+  auto estimate = estimator(gpu);
+  double load = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  EXPECT_LT(load, 50);
+  std::vector<Op> ops;
+  for (const char* text : kOps) ops.push_back(op_of(text));
+  double sum = 0, best = 1e9;
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    begin = Clock::now();
+    for (int i = 0; i < 100; ++i)
+      for (const Op& op : ops) sum += (*estimate)(op).ns;
+    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
+                              (100.0 * static_cast<double>(ops.size())));
+  }
+  EXPECT_GT(sum, 0);
+  EXPECT_LT(best, 1000) << "ns per op";
+  RecordProperty("ns_per_op", static_cast<int>(best));
+}
+
+TEST(ModelFile, ErrorsNameTheLine) {
+  auto wrong = ModelFile::parse("maya-model 1\n[gemm]\nfloor_ns fast\n", "x.model");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("x.model:3"), std::string::npos);
+  EXPECT_FALSE(ModelFile::parse("maya-model 7\n", "x.model"));
+  EXPECT_FALSE(ModelFile::parse("", "x.model"));
+}
+
+TEST(ModelFile, NarrowerScopesWin) {
+  auto file = ModelFile::parse(
+      "maya-model 1\n[f]\na 1\nb 1\n[f ampere]\na 2\n[f ampere-8.0]\nsource s\na 3\n", "x");
+  ASSERT_TRUE(file);
+  auto gpus = test_gpus();
+  Section a100 = file->section("f", make_chip(gpus[2])), gamer = file->section("f", make_chip(gpus[3]));
+  EXPECT_EQ(a100.get("a", 0), 3);
+  EXPECT_EQ(a100.get("b", 0), 1);
+  EXPECT_TRUE(a100.fitted());
+  EXPECT_EQ(gamer.get("a", 0), 2);
+  EXPECT_FALSE(gamer.fitted());
+}
+
+}  // namespace
+}  // namespace maya::estimate

@@ -1,0 +1,149 @@
+#include "estimate/memory_ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace maya::estimate {
+namespace {
+
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+struct Visitor {
+  const Op& op;
+  using Out = std::optional<MemoryOp>;
+
+  // Bytes as the vocabulary counts them: each operand once.
+  MemoryShape plain(double elements = 0) const {
+    MemoryShape s;
+    s.read = bytes_read(op.work);
+    s.written = bytes_written(op.work);
+    s.elements = elements;
+    return s;
+  }
+
+  Out operator()(const Pointwise& w) const {
+    MemoryShape s = plain(d(w.elements) * (1 + 0.25 * std::max(0, w.flops_per_element - 1)));
+    if (s.read + s.written <= 0) {
+      s.read = d(w.elements) * w.inputs * bytes(w.dtype);
+      s.written = d(w.elements) * w.outputs * bytes(w.dtype);
+    }
+    return MemoryOp{w.strided ? MemoryFamily::strided : MemoryFamily::pointwise, s};
+  }
+  Out operator()(const Normalization& w) const {
+    using F = MemoryFamily;
+    const bool backward = w.direction != Direction::forward;
+    MemoryShape s = plain(d(w.rows) * d(w.cols));
+    s.rows = d(w.rows), s.cols = d(w.cols);
+    // The second look at the input, after the statistics.
+    s.again = d(w.rows) * d(w.cols) * bytes(w.dtype) * (backward ? 2 : 1);
+    switch (w.kind) {
+      case NormKind::rms:
+      case NormKind::l2: return MemoryOp{backward ? F::rms_norm_backward : F::rms_norm_forward, s};
+      case NormKind::batch:
+      case NormKind::instance:
+        // A block per channel only when channels are apart; else the work is spread evenly.
+        s.rows = 0;
+        return MemoryOp{backward ? F::batch_norm_backward : F::batch_norm_forward, s};
+      case NormKind::group:
+        return MemoryOp{backward ? F::group_norm_backward : F::group_norm_forward, s};
+      case NormKind::weight_reduction:
+        s.rows = 0, s.again = 0;
+        s.read = 2 * d(w.rows) * d(w.cols) * bytes(w.dtype);
+        return MemoryOp{F::weight_reduction, s};
+      default: return MemoryOp{backward ? F::layer_norm_backward : F::layer_norm_forward, s};
+    }
+  }
+  Out operator()(const Softmax& w) const {
+    MemoryShape s = plain(d(w.rows) * d(w.cols));
+    s.rows = d(w.rows), s.cols = d(w.cols);
+    // Rows too long for registers (1024) or shared memory are read again.
+    s.again = w.cols > 1024 ? s.read : 0;
+    return MemoryOp{w.direction == Direction::forward ? MemoryFamily::softmax_forward
+                                                      : MemoryFamily::softmax_backward, s};
+  }
+  Out operator()(const CrossEntropy& w) const {
+    MemoryShape s = plain(w.fused || w.direction != Direction::forward ? d(w.rows) * d(w.cols)
+                                                                      : d(w.rows));
+    if (w.fused) s.rows = d(w.rows), s.cols = d(w.cols), s.again = s.read;
+    return MemoryOp{w.direction == Direction::forward ? MemoryFamily::cross_entropy_forward
+                                                      : MemoryFamily::cross_entropy_backward, s};
+  }
+  Out operator()(const Reduction& w) const {
+    return MemoryOp{MemoryFamily::reduction, plain(d(w.inputs))};
+  }
+  Out operator()(const Gather& w) const {
+    return MemoryOp{MemoryFamily::gather, plain(d(w.rows) * d(w.cols))};
+  }
+  Out operator()(const Scatter& w) const {
+    return MemoryOp{MemoryFamily::scatter, plain(d(w.rows) * d(w.cols))};
+  }
+  Out operator()(const Sort& w) const {
+    // Radix sort: one pass over keys and values per 8 bits, a histogram before. Top-k: a few
+    // passes of selection over the keys.
+    MemoryShape s = plain(d(w.segments) * d(w.elements));
+    const double passes = w.top > 0 ? 4 : w.key_bytes;
+    s.elements *= passes;
+    s.read *= passes + (w.top > 0 ? 0 : 1);
+    if (w.top == 0) s.written *= passes;
+    return MemoryOp{MemoryFamily::sort, s};
+  }
+  Out operator()(const Scan& w) const { return MemoryOp{MemoryFamily::scan, plain(d(w.elements))}; }
+  Out operator()(const Random& w) const {
+    return MemoryOp{w.dropout ? MemoryFamily::dropout : MemoryFamily::random, plain(d(w.elements))};
+  }
+  Out operator()(const Pool& w) const {
+    const bool backward = w.direction != Direction::forward;
+    MemoryShape s = plain((backward ? d(w.inputs) : d(w.outputs)) * std::max(1, w.window));
+    return MemoryOp{backward ? MemoryFamily::pool_backward : MemoryFamily::pool_forward, s};
+  }
+  Out operator()(const OptimizerStep& w) const {
+    MemoryShape s = plain(d(w.elements));
+    if (s.read + s.written <= 0) {
+      // Parameter, gradient and two moments; SGD one moment; f32 unless the type says otherwise.
+      const bool two = w.kind == OptimizerKind::adam || w.kind == OptimizerKind::adamw ||
+                       w.kind == OptimizerKind::lamb;
+      s.read = d(w.elements) * bytes(w.dtype) * (two ? 4 : 3);
+      s.written = d(w.elements) * bytes(w.dtype) * (two ? 3 : 2);
+    }
+    return MemoryOp{w.fused ? MemoryFamily::optimizer_fused : MemoryFamily::optimizer_foreach, s};
+  }
+  Out operator()(const Copy& w) const {
+    if (w.direction != CopyDirection::device) return std::nullopt;
+    return MemoryOp{MemoryFamily::copy, plain(d(w.bytes) / 16)};
+  }
+  Out operator()(const Fill& w) const { return MemoryOp{MemoryFamily::fill, plain(d(w.bytes) / 16)}; }
+  Out operator()(const Sparse& w) const {
+    MemoryShape s = plain(d(w.nonzeros) * d(w.n));
+    // Gathered rows of the dense operand: each nonzero reads one, mostly not from cache.
+    s.again = d(w.nonzeros) * d(w.n) * bytes(w.dtype);
+    return MemoryOp{MemoryFamily::sparse, s};
+  }
+  Out operator()(const Fft& w) const {
+    // About twelve bits of the size per pass through memory.
+    MemoryShape s = plain(d(w.n) * d(w.batch) * std::log2(std::max<double>(2, d(w.n))));
+    const double passes = std::max(1.0, std::ceil(std::log2(std::max<double>(2, d(w.n))) / 12)) *
+                          std::max(1, w.rank);
+    s.read *= passes, s.written *= passes;
+    return MemoryOp{MemoryFamily::fft, s};
+  }
+  Out operator()(const OtherKernel& w) const {
+    MemoryShape s = plain();
+    if (w.bytes_touched <= 0) {
+      // No idea of the data: each thread of the launch reads and writes one 16-byte vector.
+      const double threads = static_cast<double>(op.geometry.threads());
+      s.read = 16 * threads, s.written = 16 * threads;
+    }
+    s.elements = (s.read + s.written) / 8;
+    return MemoryOp{MemoryFamily::other, s};
+  }
+  template <class T>
+  Out operator()(const T&) const {
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::optional<MemoryOp> memory_op(const Op& op) { return std::visit(Visitor{op}, op.work); }
+
+}  // namespace maya::estimate

@@ -1,0 +1,171 @@
+#include "estimate/models.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace maya::estimate {
+namespace {
+
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+// Tensor cores read 16-byte vectors: a leading dimension that is no multiple of eight 16-bit
+// elements forces narrower loads, an odd one the slowest kernels.
+double alignment_rate(const Gemm& w, const Chip& chip) {
+  if (!chip.tensor(w.compute)) return 1;
+  auto worst = [](std::int64_t contiguous, double size) {
+    double bytes = static_cast<double>(contiguous) * size;
+    if (std::fmod(bytes, 16) == 0) return 1.0;
+    if (std::fmod(bytes, 8) == 0) return 0.85;
+    return std::fmod(bytes, 4) == 0 ? 0.7 : 0.5;
+  };
+  std::int64_t a = w.lda > 0 ? w.lda : (w.transpose_a ? w.k : w.m);
+  std::int64_t b = w.ldb > 0 ? w.ldb : (w.transpose_b ? w.n : w.k);
+  return std::min(worst(a, bytes(w.a)), worst(b, bytes(w.b)));
+}
+
+}  // namespace
+
+Confidence read_confidence(const Section& section) {
+  Confidence c;
+  if (const auto* interval = section.list("interval"); interval && interval->size() >= 2) {
+    c.low = std::clamp((*interval)[0], 0.01, 1.0);
+    c.high = std::max(1.0, (*interval)[1]);
+  }
+  c.fitted = section.fitted();
+  return c;
+}
+
+GemmShape gemm_shape(const Chip& chip, const Gemm& w) {
+  GemmShape s;
+  s.m = std::max(1.0, d(w.m)), s.n = std::max(1.0, d(w.n)), s.k = std::max(1.0, d(w.k));
+  s.batch = std::max(1.0, d(w.batch));
+  s.bytes_a = bytes(w.a), s.bytes_b = bytes(w.b), s.bytes_d = bytes(w.d);
+  s.compute = w.compute;
+  s.transpose_a = w.transpose_a, s.transpose_b = w.transpose_b;
+  s.accumulate = w.accumulate;
+  s.groups = std::max(1.0, d(w.groups));
+  s.aligned = alignment_rate(w, chip);
+  return s;
+}
+
+Models::Models(const Chip& chip, const ModelFile& file) : chip_(chip) {
+  auto load = [&](auto& model, std::initializer_list<std::string_view> families) {
+    // Later families refine earlier ones: "memory", then "memory.softmax_forward".
+    using P = std::remove_cvref_t<decltype(model.params)>;
+    for (std::string_view family : families) {
+      Section section = file.section(family, chip_);
+      P::each(model.params,
+              [&](std::string_view key, double& value) { value = section.get(key, value); });
+      if (section.list("interval") || section.fitted()) model.confidence = read_confidence(section);
+    }
+  };
+  load(gemm_tensor_, {"gemm.tensor"});
+  load(gemm_plain_, {"gemm.f32"});
+  load(conv_tensor_, {"conv.tensor"});
+  load(conv_plain_, {"conv.f32"});
+  constexpr std::string_view kernels[] = {"attention.flash2", "attention.flash3", "attention.cudnn",
+                                          "attention.memory_efficient", "attention.other"};
+  for (std::size_t i = 0; i < attention_.size(); ++i) load(attention_[i], {"attention", kernels[i]});
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    std::string family = "memory." + std::string(name(static_cast<MemoryFamily>(i)));
+    load(memory_[i], {"memory", family});
+  }
+  load(transfer_, {"transfer"});
+}
+
+Models::Raw Models::gemm(const Gemm& w) const {
+  const auto& model = chip_.tensor(w.compute) ? gemm_tensor_ : gemm_plain_;
+  return {gemm_time(chip_, gemm_shape(chip_, w), model.params).ns, &model.confidence};
+}
+
+Models::Raw Models::conv(const Convolution& w) const {
+  const bool tensor = chip_.tensor(w.compute);
+  const auto& model = tensor ? conv_tensor_ : conv_plain_;
+  const auto& gemm = tensor ? gemm_tensor_ : gemm_plain_;
+  const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
+  return {conv_time(chip_, w, model.params, gemm.params, memory.params).ns, &model.confidence};
+}
+
+Models::Raw Models::attention(const Attention& w) const {
+  const auto& model = attention_[std::min<std::size_t>(static_cast<std::size_t>(w.kernel), 4)];
+  return {attention_time(chip_, w, model.params), &model.confidence};
+}
+
+// Per layer one large product over all steps for the inputs, then a chain of small ones, a step
+// after the other, that cuDNN keeps resident.
+Models::Raw Models::rnn(const Rnn& w) const {
+  double ns = 0;
+  const double seq = d(w.seq);
+  for (int layer = 0; layer < w.layers; ++layer) {
+    Gemm input;
+    input.m = w.gates * w.hidden;
+    input.n = w.seq * w.batch;
+    input.k = layer == 0 ? w.input : w.hidden * w.directions;
+    input.a = input.b = input.d = w.dtype;
+    input.compute = w.dtype;
+    Gemm step = input;
+    step.n = w.batch, step.k = w.hidden;
+    const double chain = gemm(step).ns;
+    ns += w.directions * (gemm(input).ns + seq * chain);
+  }
+  if (w.direction != Direction::forward) ns *= 2;
+  return {ns, &unknown_};
+}
+
+// Panels of a factorization depend on each other: a fraction of the GEMM rate and a latency per
+// panel of 32 columns; small batched ones run side by side.
+Models::Raw Models::solver(const Solver& w) const {
+  const double least = d(std::min(w.m, w.n));
+  const double rate = chip_.rate(w.dtype == DType::f64 || w.dtype == DType::c128 ? DType::f64
+                                                                                : DType::f32);
+  const double work = flops(w) / (0.35 * rate);
+  const double side_by_side = std::ceil(d(w.batch) / chip_.sms);
+  const double panels = std::ceil(least / 32) * 12000 * (least > 64 ? 1 : side_by_side);
+  return {5000 + work + panels + bytes_moved(w) / (0.7 * chip_.dram), &unknown_};
+}
+
+Models::Raw Models::triton(const TritonKernel& w) const {
+  const auto& model = memory_[static_cast<std::size_t>(MemoryFamily::triton)];
+  MemoryShape s;
+  s.read = d(w.bytes_read), s.written = d(w.bytes_written);
+  const double ns = memory_time(chip_, s, model.params);
+  const double tensor = d(w.tensor_flops) / (0.6 * chip_.rate(w.dtype));
+  const double plain = d(w.flops) / (0.5 * chip_.rate(DType::f32));
+  return {std::max(ns, model.params.floor_ns + std::max(tensor, plain)),
+          w.exact ? &model.confidence : &unknown_};
+}
+
+Models::Raw Models::raw(const Op& op) const {
+  if (const auto* w = std::get_if<Gemm>(&op.work)) return gemm(*w);
+  if (const auto* w = std::get_if<Convolution>(&op.work)) return conv(*w);
+  if (const auto* w = std::get_if<Attention>(&op.work)) return attention(*w);
+  if (const auto* w = std::get_if<Rnn>(&op.work)) return rnn(*w);
+  if (const auto* w = std::get_if<Solver>(&op.work)) return solver(*w);
+  if (const auto* w = std::get_if<TritonKernel>(&op.work)) return triton(*w);
+  if (const auto* w = std::get_if<Copy>(&op.work); w && w->direction != CopyDirection::device)
+    return {transfer_time(chip_, *w, transfer_.params), &transfer_.confidence};
+  if (auto memory = memory_op(op)) {
+    const auto& model = memory_[static_cast<std::size_t>(memory->family)];
+    return {memory_time(chip_, memory->shape, model.params), &model.confidence};
+  }
+  return {0, nullptr};
+}
+
+Estimate Models::evaluate(const Op& op) const {
+  const Raw answer = raw(op);
+  Estimate e;
+  if (!answer.confidence) {
+    // Communication: maya/network.h answers.
+    e.origin = Origin::unknown;
+    return e;
+  }
+  e.ns = answer.ns;
+  e.low_ns = answer.ns * answer.confidence->low;
+  e.high_ns = answer.ns * answer.confidence->high;
+  e.origin = answer.confidence->fitted ? Origin::fitted
+             : std::holds_alternative<OtherKernel>(op.work) ? Origin::unknown
+                                                            : Origin::first_principles;
+  return e;
+}
+
+}  // namespace maya::estimate

@@ -1,0 +1,59 @@
+// All models of one GPU with their parameters resolved: from op to estimate.
+#pragma once
+
+#include <array>
+
+#include "estimate/attention_model.h"
+#include "estimate/chip.h"
+#include "estimate/conv_model.h"
+#include "estimate/gemm_model.h"
+#include "estimate/memory_ops.h"
+#include "estimate/model_file.h"
+#include "estimate/transfer_model.h"
+#include "maya/estimate.h"
+
+namespace maya::estimate {
+
+// 80 % of the measurements lie between low and high times the estimate.
+struct Confidence {
+  double low{0.7}, high{1.4};
+  bool fitted{};
+};
+
+Confidence read_confidence(const Section& section);
+GemmShape gemm_shape(const Chip& chip, const Gemm& work);
+
+class Models {
+ public:
+  Models(const Chip& chip, const ModelFile& file);
+  Estimate evaluate(const Op& op) const;
+  const Chip& chip() const { return chip_; }
+
+ private:
+  struct Raw {
+    double ns;
+    const Confidence* confidence;
+  };
+  Raw raw(const Op& op) const;
+  Raw gemm(const Gemm& work) const;
+  Raw conv(const Convolution& work) const;
+  Raw attention(const Attention& work) const;
+  Raw rnn(const Rnn& work) const;
+  Raw solver(const Solver& work) const;
+  Raw triton(const TritonKernel& work) const;
+
+  template <class P>
+  struct Model {
+    P params;
+    Confidence confidence;
+  };
+  Chip chip_;
+  Model<GemmParams> gemm_tensor_, gemm_plain_;
+  Model<ConvParams> conv_tensor_, conv_plain_;
+  std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
+  std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
+  Model<TransferParams> transfer_;
+  Confidence unknown_{0.3, 3.0, false};
+};
+
+}  // namespace maya::estimate
