@@ -43,34 +43,52 @@ struct CriticalLink {
   std::int64_t start_ns{}, end_ns{};
 };
 
+// A step ends when all work issued in it is done and the host has come to its end.
 struct Step {
   std::int64_t start_ns{}, end_ns{};
+  bool measured{true};            // false: warm-up, or a step unlike the others (evaluation in it)
 };
 
 // Sums over the measured steps of one class, divided by their count.
+// compute + exposed_communication + copy + idle = the class's step time.
 struct Breakdown {
-  double compute_ns{}, communication_ns{}, exposed_communication_ns{}, copy_ns{}, idle_ns{};
-  double host_bound_ns{};         // the GPU idle because the host had not issued yet (part of idle)
+  double compute_ns{};                  // at least one kernel was running
+  double communication_ns{};            // at least one collective or message was, waiting included
+  double exposed_communication_ns{};    // … and no kernel
+  double copy_ns{};                     // a copy between host and device was, and nothing else
+  double idle_ns{};                     // nothing was running: host late, waits, gaps between kernels
+  double host_bound_ns{};               // part of idle: the host had not issued yet
 };
 
 struct Timeline {
-  std::vector<Step> steps;              // of the whole job: max over ranks
-  double step_ns{}, step_low_ns{}, step_high_ns{};
+  std::vector<Step> steps;              // all found steps of the whole job: max over ranks
+  std::uint32_t measured_steps{};       // those that count: the answer is their mean
+  double step_ns{}, step_low_ns{}, step_high_ns{};   // 80 % interval
   std::vector<Breakdown> breakdown;     // per class
   std::vector<Span> spans;              // filled when Options::keep_spans
   std::vector<HostSpan> host_spans;
   std::vector<CriticalLink> critical_path;   // of one measured step
   std::int64_t end_ns{};
-  std::uint64_t simulated_ops{};
+  std::uint64_t simulated_ops{};        // kernels, copies, collectives, messages, host functions
+  std::vector<std::string> notes;       // what a user should know of how this came about
 };
 
 struct Options {
   bool keep_spans{false};
-  bool critical_path{true};
-  double compute_slowdown_under_communication{-1};   // < 0: from the cluster
+  bool critical_path{true};       // without it the interval is a rougher one
+  // Fraction by which running communication lengthens computation beside it; < 0: from the SMs the
+  // communication takes and Cluster::extra["overlap.bandwidth_slowdown"].
+  double compute_slowdown_under_communication{-1};
 };
 
-// `durations`: per class, per op: the estimator's answer (collate::Job says which ops there are).
+// Numbers of the model that Cluster::extra may give (key, default, meaning):
+//   overlap.bandwidth_slowdown      0.02  further slow-down of kernels while data is on the links
+//   overlap.communication_slowdown  0.05  slow-down of communication while kernels run
+//   overlap.max_communication_share 0.5   SMs that communication can take at most
+//   overlap.memory_bound_share      0.8   SMs a kernel limited by memory bandwidth makes use of
+//   overlap.share_links             1     collectives over the same links at a time divide them
+//   host.recorded_speed             1     speed of the recording machine against the reference host
+//   host.callback_us                10    a host function run by a stream
 Result<Timeline> simulate(const job::Job& job, const catalog::Cluster& cluster,
                           const estimate::Estimator& estimator, const network::Network& network,
                           const Options& options = {});
