@@ -1,0 +1,157 @@
+// What a simulated job tells its user: a Prediction, and the forms it is read in.
+//
+//   Prediction p = report::predict(job, timeline, models, cluster);
+//   fmt::print("{}", report::summary(p));
+//   write(directory + "/prediction.json", report::to_json(p));
+//
+// Times are milliseconds and sizes bytes, as in prediction.json (version 1: fields may be added, never
+// renamed).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "maya/catalog.h"
+#include "maya/estimate.h"
+#include "maya/job.h"
+#include "maya/network.h"
+#include "maya/result.h"
+#include "maya/simulate.h"
+
+namespace maya::report {
+
+struct StepTime {
+  double ms{}, low_ms{}, high_ms{};  // mean over the measured steps, 80 % interval
+  std::uint32_t count{};
+  std::string found_by;              // "annotation", "optimizer", "period", "user", "whole_run"
+};
+
+// Mean over the ranks. compute + exposed_communication + copy + idle = step, up to what overlaps
+// copies; host_bound is the part of idle in which the host had not issued work yet.
+struct BreakdownMs {
+  double compute{}, communication{}, exposed_communication{}, copy{}, idle{}, host_bound{};
+};
+
+struct RankMemory {
+  std::int32_t rank{};
+  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak: reserved + context
+  std::int64_t reserved_bytes{};  // peak of what the program took (torch: max_memory_reserved)
+  std::int64_t context_bytes{};   // CUDA context, modules, communicators
+  std::int64_t capacity_bytes{};  // the GPU's memory
+};
+
+struct OutOfMemory {
+  std::int32_t rank{};
+  std::int64_t requested_bytes{}, in_use_bytes{}, capacity_bytes{};
+  bool during_run{};  // the emulated GPU refused; else a what-if on a smaller GPU
+};
+
+struct Cost {
+  double usd_per_gpu_hour{}, usd_per_step{};
+  std::string source;
+};
+
+struct Throughput {
+  std::string unit;      // "tokens" or "samples"
+  double per_step{}, per_second{};
+  std::string found_by;  // "loss", "user"
+};
+
+struct KernelShare {
+  std::string name;
+  double share{};        // of predicted GPU time
+  std::uint64_t count{}; // launches in the measured steps, over all ranks
+};
+
+// Shares of predicted GPU time by where its duration comes from; they sum to one.
+struct Coverage {
+  double measured{}, fitted{}, first_principles{}, unknown{};
+  std::vector<KernelShare> unknown_kernels;
+  std::vector<trace::Count> unimplemented_calls;
+};
+
+// One of the largest costs of a step, and what would help.
+struct LargestCost {
+  std::string what;
+  double ms{};     // on the critical path of a step
+  double share{};  // of the step
+  std::string help;
+};
+
+// Device time of one op of the job, per step, mean over the ranks.
+struct OpCost {
+  std::string kind, name, sizes;
+  double count{}, ms{}, share{};  // per step and rank; share of predicted GPU time
+  double tflops{}, gbps{};        // achieved
+  std::string origin;
+};
+
+struct Prediction {
+  std::string command, cluster, gpu;
+  std::int32_t world_size{1};
+  std::int32_t rank_classes{1};
+  std::vector<std::pair<std::string, std::string>> settings;  // what-ifs, as given to --set
+  std::optional<StepTime> step;  // none when the run ended before a step was done
+  BreakdownMs breakdown;
+  double flops_per_step{};       // matrix work (GEMM, convolution, attention …) of all ranks
+  std::optional<double> mfu;     // against the GPU's dense peak for `mfu_dtype`
+  std::string mfu_dtype;
+  std::optional<Throughput> throughput;
+  std::vector<RankMemory> memory;  // every rank of the job, ascending
+  std::optional<OutOfMemory> out_of_memory;
+  Cost cost;
+  Coverage coverage;
+  std::vector<LargestCost> largest_costs;  // at most three
+  std::vector<OpCost> ops;                 // by descending time, at most fifty
+  std::vector<std::string> notes;          // what a user should know
+};
+
+// Work of a step when the user says so; else it is read off the loss, where there is one.
+struct Work {
+  std::string unit;
+  double per_step{};
+};
+
+struct Models {
+  const estimate::Estimator& estimator;
+  const network::Network& network;
+};
+
+Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
+                   const catalog::Cluster& cluster, const std::optional<Work>& work = {});
+
+std::string to_json(const Prediction& prediction);
+Result<Prediction> from_json(const std::string& text, const std::string& where);
+
+struct Style {
+  bool colour{};
+  bool unicode{true};
+  int width{100};
+};
+// What a terminal can show, from the stream and the environment (NO_COLOR, TERM, LC_ALL).
+Style style_of_stdout();
+
+// A page a person reads in ten seconds, at most 40 lines.
+std::string summary(const Prediction& prediction, const Style& style = {});
+
+// Two or more predictions side by side; the first is what the others are compared with.
+std::string comparison(const std::vector<std::pair<std::string, Prediction>>& runs,
+                       const Style& style = {});
+
+// --- Timelines. They need a timeline with its spans kept (simulate::Options::keep_spans).
+
+enum class TraceFormat : std::uint8_t { perfetto, chrome, csv };
+// Bytes of the file.
+std::string perfetto_trace(const job::Job& job, const simulate::Timeline& timeline);
+std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline);
+std::string csv_trace(const job::Job& job, const simulate::Timeline& timeline);
+// MLCommons Chakra execution trace of one rank: GlobalMetadata, then Nodes, length-delimited.
+std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline, std::int32_t rank);
+// A page without external resources.
+std::string html_page(const Prediction& prediction, const job::Job& job,
+                      const simulate::Timeline& timeline);
+
+}  // namespace maya::report

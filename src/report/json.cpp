@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "maya/report.h"
+
+namespace maya::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Nine significant digits: far below any model's error, and short to read.
+double tidy(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 8 - std::floor(std::log10(std::fabs(value))));
+  const double scaled = value * scale;
+  return std::isfinite(scaled) ? std::round(scaled) / scale : value;
+}
+
+Json coverage_json(const Coverage& coverage) {
+  Json unknown = Json::array(), calls = Json::array();
+  for (const KernelShare& kernel : coverage.unknown_kernels)
+    unknown.push_back(
+        {{"name", kernel.name}, {"share", tidy(kernel.share)}, {"count", kernel.count}});
+  for (const trace::Count& call : coverage.unimplemented_calls)
+    calls.push_back({{"name", call.name}, {"count", call.count}});
+  return {{"measured", tidy(coverage.measured)},
+          {"fitted", tidy(coverage.fitted)},
+          {"first_principles", tidy(coverage.first_principles)},
+          {"unknown", tidy(coverage.unknown)},
+          {"unknown_kernels", std::move(unknown)},
+          {"unimplemented_calls", std::move(calls)}};
+}
+
+Json step_json(const std::optional<StepTime>& step) {
+  if (!step) return nullptr;
+  return {{"ms", tidy(step->ms)},
+          {"low_ms", tidy(step->low_ms)},
+          {"high_ms", tidy(step->high_ms)},
+          {"count", step->count},
+          {"found_by", step->found_by}};
+}
+
+Json out_of_memory_json(const std::optional<OutOfMemory>& oom) {
+  if (!oom) return nullptr;
+  return {{"rank", oom->rank},
+          {"requested_bytes", oom->requested_bytes},
+          {"in_use_bytes", oom->in_use_bytes},
+          {"capacity_bytes", oom->capacity_bytes},
+          {"during_run", oom->during_run}};
+}
+
+}  // namespace
+
+std::string to_json(const Prediction& p) {
+  Json json;
+  json["version"] = 1;
+  json["world_size"] = p.world_size;
+  json["cluster"] = p.cluster;
+  json["gpu"] = p.gpu;
+  json["command"] = p.command;
+  json["rank_classes"] = p.rank_classes;
+  Json settings = Json::object();
+  for (const auto& [key, value] : p.settings) settings[key] = value;
+  json["settings"] = settings;
+  json["step"] = step_json(p.step);
+  json["breakdown_ms"] = {{"compute", tidy(p.breakdown.compute)},
+                          {"communication", tidy(p.breakdown.communication)},
+                          {"exposed_communication", tidy(p.breakdown.exposed_communication)},
+                          {"copy", tidy(p.breakdown.copy)},
+                          {"idle", tidy(p.breakdown.idle)},
+                          {"host_bound", tidy(p.breakdown.host_bound)}};
+  json["flops_per_step"] = tidy(p.flops_per_step);
+  json["mfu"] = p.mfu ? Json(tidy(*p.mfu)) : Json(nullptr);
+  json["mfu_dtype"] = p.mfu_dtype;
+  json["throughput"] = nullptr;
+  if (p.throughput)
+    json["throughput"] = {{"unit", p.throughput->unit},
+                          {"per_step", tidy(p.throughput->per_step)},
+                          {"per_second", tidy(p.throughput->per_second)},
+                          {"found_by", p.throughput->found_by}};
+  json["memory"] = Json::array();
+  for (const RankMemory& memory : p.memory)
+    json["memory"].push_back({{"rank", memory.rank},
+                              {"peak_bytes", memory.peak_bytes},
+                              {"reserved_bytes", memory.reserved_bytes},
+                              {"context_bytes", memory.context_bytes},
+                              {"capacity_bytes", memory.capacity_bytes}});
+  json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
+  json["cost"] = {{"usd_per_gpu_hour", tidy(p.cost.usd_per_gpu_hour)},
+                  {"usd_per_step", p.step ? Json(tidy(p.cost.usd_per_step)) : Json(nullptr)},
+                  {"source", p.cost.source}};
+  json["coverage"] = coverage_json(p.coverage);
+  json["largest_costs"] = Json::array();
+  for (const LargestCost& cost : p.largest_costs)
+    json["largest_costs"].push_back({{"what", cost.what},
+                                     {"ms", tidy(cost.ms)},
+                                     {"share", tidy(cost.share)},
+                                     {"help", cost.help}});
+  json["ops"] = Json::array();
+  for (const OpCost& op : p.ops)
+    json["ops"].push_back({{"kind", op.kind},
+                           {"name", op.name},
+                           {"sizes", op.sizes},
+                           {"count", tidy(op.count)},
+                           {"ms", tidy(op.ms)},
+                           {"share", tidy(op.share)},
+                           {"tflops", tidy(op.tflops)},
+                           {"gbps", tidy(op.gbps)},
+                           {"origin", op.origin}});
+  json["notes"] = p.notes;
+  // A kernel name is whatever bytes the program gave: keep the JSON valid.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Prediction> from_json(const std::string& text, const std::string& where) {
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object())
+    return Error{
+        fmt::format("{} is not a prediction: expected a JSON object; make it anew with "
+                    "`maya predict RUN`",
+                    where)};
+  const int version = json.value("version", 0);
+  if (version != 1)
+    return Error{
+        fmt::format("{} has version {}, this program reads version 1; make it anew with "
+                    "`maya predict RUN`",
+                    where, version)};
+  try {
+    Prediction p;
+    p.world_size = json.at("world_size");
+    p.cluster = json.at("cluster");
+    p.gpu = json.value("gpu", "");
+    p.command = json.value("command", "");
+    p.rank_classes = json.value("rank_classes", 1);
+    for (const auto& [key, value] : json.value("settings", nlohmann::json::object()).items())
+      p.settings.emplace_back(key, value.get<std::string>());
+    if (const auto& step = json.at("step"); !step.is_null())
+      p.step = StepTime{step.at("ms"), step.at("low_ms"), step.at("high_ms"), step.at("count"),
+                        step.at("found_by")};
+    const auto& parts = json.at("breakdown_ms");
+    p.breakdown = {
+        parts.at("compute"), parts.at("communication"), parts.at("exposed_communication"),
+        parts.at("copy"),    parts.at("idle"),          parts.at("host_bound")};
+    p.flops_per_step = json.at("flops_per_step");
+    if (!json.at("mfu").is_null()) p.mfu = json.at("mfu").get<double>();
+    p.mfu_dtype = json.value("mfu_dtype", "");
+    if (json.contains("throughput") && !json["throughput"].is_null()) {
+      const auto& rate = json["throughput"];
+      p.throughput = Throughput{rate.at("unit"), rate.at("per_step"), rate.at("per_second"),
+                                rate.at("found_by")};
+    }
+    for (const auto& memory : json.at("memory"))
+      p.memory.push_back({memory.at("rank"), memory.at("peak_bytes"), memory.at("reserved_bytes"),
+                          memory.value("context_bytes", std::int64_t{0}),
+                          memory.at("capacity_bytes")});
+    if (const auto& oom = json.at("out_of_memory"); !oom.is_null())
+      p.out_of_memory =
+          OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),
+                      oom.at("capacity_bytes"), oom.value("during_run", true)};
+    const auto& cost = json.at("cost");
+    p.cost.usd_per_gpu_hour = cost.at("usd_per_gpu_hour");
+    if (!cost.at("usd_per_step").is_null()) p.cost.usd_per_step = cost.at("usd_per_step");
+    p.cost.source = cost.value("source", "");
+    const auto& coverage = json.at("coverage");
+    p.coverage.measured = coverage.at("measured");
+    p.coverage.fitted = coverage.at("fitted");
+    p.coverage.first_principles = coverage.at("first_principles");
+    p.coverage.unknown = coverage.value("unknown", 0.0);
+    for (const auto& kernel : coverage.at("unknown_kernels"))
+      p.coverage.unknown_kernels.push_back(
+          {kernel.at("name"), kernel.at("share"), kernel.at("count")});
+    for (const auto& call : coverage.at("unimplemented_calls"))
+      p.coverage.unimplemented_calls.push_back({call.at("name"), call.at("count")});
+    for (const auto& item : json.value("largest_costs", nlohmann::json::array()))
+      p.largest_costs.push_back(
+          {item.at("what"), item.at("ms"), item.at("share"), item.at("help")});
+    for (const auto& op : json.value("ops", nlohmann::json::array()))
+      p.ops.push_back({op.at("kind"), op.at("name"), op.at("sizes"), op.at("count"), op.at("ms"),
+                       op.at("share"), op.at("tflops"), op.at("gbps"), op.at("origin")});
+    p.notes = json.value("notes", std::vector<std::string>{});
+    return p;
+  } catch (const nlohmann::json::exception& problem) {
+    return Error{
+        fmt::format("{} is not a prediction of version 1 ({}); make it anew with "
+                    "`maya predict RUN`",
+                    where, problem.what())};
+  }
+}
+
+}  // namespace maya::report

@@ -1,0 +1,288 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "maya/report.h"
+#include "op/text.h"
+#include "report/advice.h"
+#include "report/format.h"
+#include "report/memory.h"
+#include "report/throughput.h"
+#include "report/usage.h"
+
+namespace maya::report {
+namespace {
+
+constexpr std::size_t most_ops = 50, most_unknown_kernels = 20;
+
+std::string found_by_name(job::StepsFoundBy found_by) {
+  switch (found_by) {
+    case job::StepsFoundBy::annotation:
+      return "annotation";
+    case job::StepsFoundBy::optimizer:
+      return "optimizer";
+    case job::StepsFoundBy::period:
+      return "period";
+    case job::StepsFoundBy::user:
+      return "user";
+    case job::StepsFoundBy::whole_run:
+      return "whole_run";
+  }
+  return "whole_run";
+}
+
+double weight_of(const job::Job& job, const OpUse& use) {
+  return static_cast<double>(use.count * job.classes[use.rank_class].ranks.size());
+}
+
+// `to_text` starts with the kind, which stands in its own field.
+std::string sizes_of(const maya::Work& work) {
+  std::string text = to_text(work);
+  const std::size_t space = text.find(' ');
+  return space == std::string::npos ? "" : text.substr(space + 1);
+}
+
+BreakdownMs mean_breakdown(const job::Job& job, const simulate::Timeline& timeline) {
+  BreakdownMs mean;
+  double ranks = 0;
+  for (std::size_t c = 0; c < job.classes.size() && c < timeline.breakdown.size(); ++c) {
+    const simulate::Breakdown& part = timeline.breakdown[c];
+    const auto weight = static_cast<double>(job.classes[c].ranks.size());
+    ranks += weight;
+    mean.compute += weight * part.compute_ns;
+    mean.communication += weight * part.communication_ns;
+    mean.exposed_communication += weight * part.exposed_communication_ns;
+    mean.copy += weight * part.copy_ns;
+    mean.idle += weight * part.idle_ns;
+    mean.host_bound += weight * part.host_bound_ns;
+  }
+  if (ranks == 0) return {};
+  for (double* sum : {&mean.compute, &mean.communication, &mean.exposed_communication, &mean.copy,
+                      &mean.idle, &mean.host_bound})
+    *sum /= ranks * 1e6;
+  return mean;
+}
+
+Coverage coverage_of(const job::Job& job, const std::vector<OpUse>& uses) {
+  Coverage coverage;
+  std::map<std::string, KernelShare> unknown;
+  double total = 0;
+  for (const OpUse& use : uses) {
+    const double ns = use.ns * weight_of(job, use);
+    total += ns;
+    switch (use.origin) {
+      case estimate::Origin::measured:
+        coverage.measured += ns;
+        break;
+      case estimate::Origin::fitted:
+        coverage.fitted += ns;
+        break;
+      case estimate::Origin::first_principles:
+        coverage.first_principles += ns;
+        break;
+      case estimate::Origin::unknown:
+        coverage.unknown += ns;
+        break;
+    }
+    const Op& op = job.classes[use.rank_class].recording.ops[use.op];
+    if (!std::holds_alternative<OtherKernel>(op.work)) continue;
+    KernelShare& kernel = unknown[op.name];
+    kernel.name = op.name;
+    kernel.share += ns;
+    kernel.count += use.count * job.classes[use.rank_class].ranks.size();
+  }
+  if (total > 0)
+    for (double* share :
+         {&coverage.measured, &coverage.fitted, &coverage.first_principles, &coverage.unknown})
+      *share /= total;
+  for (auto& [name, kernel] : unknown) {
+    if (total > 0) kernel.share /= total;
+    coverage.unknown_kernels.push_back(kernel);
+  }
+  std::stable_sort(coverage.unknown_kernels.begin(), coverage.unknown_kernels.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  if (coverage.unknown_kernels.size() > most_unknown_kernels)
+    coverage.unknown_kernels.resize(most_unknown_kernels);
+
+  std::map<std::string, std::uint64_t> calls;
+  for (const job::RankClass& rank_class : job.classes)
+    for (const trace::Count& call : rank_class.recording.unimplemented_calls)
+      calls[call.name] += call.count * rank_class.ranks.size();
+  for (const auto& [name, count] : calls) coverage.unimplemented_calls.push_back({name, count});
+  return coverage;
+}
+
+std::vector<OpCost> op_costs(const job::Job& job, const std::vector<OpUse>& uses, double steps) {
+  // The same work under the same name is one row, whatever class or table slot it came from.
+  std::map<std::tuple<std::string, std::string, std::string>, OpCost> rows;
+  double total = 0;
+  for (const OpUse& use : uses) {
+    const Op& op = job.classes[use.rank_class].recording.ops[use.op];
+    const double weight = weight_of(job, use);
+    total += use.ns * weight;
+    std::string sizes = sizes_of(op.work);
+    if (is_communication(op.work))
+      sizes +=
+          fmt::format(" ranks={}",
+                      members(job, job.classes[use.rank_class].recording, use.communicator).size());
+    OpCost& row = rows[{std::string(kind_name(op.work)), op.name, sizes}];
+    if (row.count == 0) {
+      row.kind = kind_name(op.work);
+      row.name = op.name;
+      row.sizes = sizes;
+      row.origin = estimate::name(use.origin);
+      if (use.ns > 0) {
+        row.tflops = flops(op.work) / use.ns / 1000;
+        row.gbps = bytes_moved(op.work) / use.ns;
+      }
+    }
+    row.count += weight;
+    row.ms += use.ns * weight;
+  }
+  std::vector<OpCost> result;
+  for (auto& [key, row] : rows) {
+    row.share = total > 0 ? row.ms / total : 0;
+    row.count /= steps * job.world_size;
+    row.ms /= steps * job.world_size * 1e6;
+    result.push_back(std::move(row));
+  }
+  std::stable_sort(result.begin(), result.end(),
+                   [](const OpCost& a, const OpCost& b) { return a.ms > b.ms; });
+  if (result.size() > most_ops) result.resize(most_ops);
+  return result;
+}
+
+// Fills flops_per_step, mfu and mfu_dtype: the peak is that of the type most FLOPs are done in.
+void utilization(const job::Job& job, const std::vector<OpUse>& uses, double steps,
+                 const catalog::Gpu& gpu, Prediction& prediction) {
+  std::map<DType, double> by_type;
+  for (const OpUse& use : uses) {
+    const maya::Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
+    if (is_matrix_work(work))
+      by_type[compute_type(work)] += flops(work) * weight_of(job, use) / steps;
+  }
+  DType dominant = DType::unknown;
+  for (const auto& [type, sum] : by_type) {
+    prediction.flops_per_step += sum;
+    if (dominant == DType::unknown || sum > by_type[dominant]) dominant = type;
+  }
+  if (dominant == DType::unknown) return;
+  prediction.mfu_dtype = name(dominant);
+  const auto peak = gpu.peak_tflops.find(dominant);
+  if (peak == gpu.peak_tflops.end() || peak->second <= 0 || !prediction.step) return;
+  prediction.mfu = prediction.flops_per_step /
+                   (prediction.step->ms / 1000 * job.world_size * peak->second * 1e12);
+}
+
+// A program that caught its out-of-memory and went on to train (a batch size finder) is not out of
+// memory.
+bool trained_after(const job::Job& job, const job::RankClass& rank_class, std::uint32_t record) {
+  if (job.found_by == job::StepsFoundBy::whole_run) return false;
+  const auto& begin = rank_class.step_begin;
+  return begin.size() >= 2 && begin[begin.size() - 2] > record;
+}
+
+void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction) {
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    const job::RankClass& rank_class = job.classes[c];
+    const trace::Identity& identity = rank_class.recording.identity;
+    const MemoryUse use = memory_use(rank_class.recording);
+    // The recorded GPU's own figures where it is the one predicted for, else the catalogue's.
+    const bool same_gpu = identity.gpu == gpu.name && identity.memory_capacity > 0;
+    const auto context =
+        same_gpu ? static_cast<std::int64_t>(identity.memory_context) : gpu.context_bytes;
+    const auto capacity =
+        same_gpu ? static_cast<std::int64_t>(identity.memory_capacity + identity.memory_context)
+                 : gpu.memory_bytes;
+    for (std::int32_t rank : rank_class.ranks)
+      prediction.memory.push_back(
+          {rank, use.peak_bytes + context, use.peak_bytes, context, capacity});
+
+    const std::int32_t recorded = rank_class.representative;
+    if (use.refusal && !trained_after(job, rank_class, use.refusal->record)) {
+      if (!prediction.out_of_memory)
+        prediction.out_of_memory = {recorded, use.refusal->requested_bytes,
+                                    use.refusal->in_use_bytes + context, capacity, true};
+    } else if (capacity > 0 && use.peak_bytes + context > capacity && !prediction.out_of_memory) {
+      prediction.out_of_memory = {recorded, use.peak_bytes + context - capacity, capacity, capacity,
+                                  false};
+    } else if (use.recovered > 0) {
+      prediction.notes.push_back(
+          fmt::format("rank {}: the allocator ran out of memory {} time{}, gave back its cache and "
+                      "went on; the step is slower for it",
+                      recorded, use.recovered, use.recovered == 1 ? "" : "s"));
+    }
+  }
+  std::sort(prediction.memory.begin(), prediction.memory.end(),
+            [](const RankMemory& a, const RankMemory& b) { return a.rank < b.rank; });
+}
+
+void add_notes(const job::Job& job, const simulate::Timeline& timeline, Prediction& prediction) {
+  for (const std::string& note : job.notes) prediction.notes.push_back(note);
+  for (const std::string& note : timeline.notes) prediction.notes.push_back(note);
+  std::vector<std::int32_t> cut;
+  std::map<std::string, std::uint64_t> warnings;
+  for (const job::RankClass& rank_class : job.classes) {
+    const trace::Recording& recording = rank_class.recording;
+    if (!recording.complete) cut.push_back(rank_class.representative);
+    for (const trace::Count& warning : recording.warnings) warnings[warning.name] += warning.count;
+  }
+  if (!cut.empty())
+    prediction.notes.push_back(
+        fmt::format("the recording of rank {} was cut off (crash or kill); what is there was used",
+                    rank_list(cut)));
+  for (const auto& [name, count] : warnings)
+    prediction.notes.push_back(fmt::format("{} ({} times)", name, count));
+  if (prediction.coverage.unknown > 0.02)
+    prediction.notes.push_back(
+        fmt::format("{} of the GPU time is in kernels nobody knows; their time is a guess",
+                    percent(prediction.coverage.unknown)));
+}
+
+}  // namespace
+
+Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
+                   const catalog::Cluster& cluster, const std::optional<Work>& work) {
+  Prediction prediction;
+  prediction.cluster = cluster.name;
+  prediction.gpu = cluster.gpu.name;
+  prediction.world_size = job.world_size;
+  prediction.rank_classes = static_cast<std::int32_t>(job.classes.size());
+  if (!job.classes.empty()) prediction.command = job.classes[0].recording.identity.command;
+
+  memory(job, cluster.gpu, prediction);
+  const std::vector<OpUse> op_uses = uses(job, models);
+  const double steps = measured_count(job);
+
+  // Out of memory before any step was done: what ran is not a step.
+  const bool died = prediction.out_of_memory && prediction.out_of_memory->during_run &&
+                    job.found_by == job::StepsFoundBy::whole_run;
+  if (timeline.step_ns > 0 && !died)
+    prediction.step =
+        StepTime{timeline.step_ns / 1e6, timeline.step_low_ns / 1e6, timeline.step_high_ns / 1e6,
+                 static_cast<std::uint32_t>(steps), found_by_name(job.found_by)};
+  prediction.breakdown = mean_breakdown(job, timeline);
+  utilization(job, op_uses, steps, cluster.gpu, prediction);
+  if (prediction.step) {
+    const double ms = prediction.step->ms;
+    if (work)
+      prediction.throughput =
+          Throughput{work->unit, work->per_step, work->per_step / ms * 1000, "user"};
+    else
+      prediction.throughput = throughput_from_loss(job, ms);
+    prediction.largest_costs = largest_costs(job, timeline, cluster, op_uses);
+  }
+  const double price =
+      cluster.usd_per_gpu_hour > 0 ? cluster.usd_per_gpu_hour : cluster.gpu.usd_per_hour;
+  prediction.cost = {
+      price, prediction.step ? price * job.world_size * prediction.step->ms / 3.6e6 : 0,
+      cluster.usd_per_gpu_hour > 0 ? cluster.price_source : cluster.gpu.price_source};
+  prediction.coverage = coverage_of(job, op_uses);
+  prediction.ops = op_costs(job, op_uses, steps);
+  add_notes(job, timeline, prediction);
+  return prediction;
+}
+
+}  // namespace maya::report

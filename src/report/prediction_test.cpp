@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "maya/report.h"
+#include "report/format.h"
+#include "report/memory.h"
+#include "report/sample_job.h"
+
+namespace maya::report {
+namespace {
+
+constexpr std::int64_t gib = std::int64_t{1} << 30;
+
+// Compares with a file of golden/; MAYA_UPDATE_GOLDEN=1 writes it instead.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(MAYA_SOURCE_DIR) + "/src/report/golden/" + name;
+  if (std::getenv("MAYA_UPDATE_GOLDEN")) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  std::ostringstream expected;
+  expected << std::ifstream(path, std::ios::binary).rdbuf();
+  EXPECT_EQ(text, expected.str()) << path << " (MAYA_UPDATE_GOLDEN=1 accepts the change)";
+}
+
+TEST(Prediction, HasTheStepAndWhatFollowsFromIt) {
+  const Prediction p = sample::prediction();
+  ASSERT_TRUE(p.step);
+  EXPECT_DOUBLE_EQ(p.step->ms, 10);
+  EXPECT_EQ(p.step->count, 2U);  // three found, one of them warm-up
+  EXPECT_EQ(p.step->found_by, "optimizer");
+  // 4 GPUs at 4 USD an hour for 10 ms.
+  EXPECT_NEAR(p.cost.usd_per_step, 4 * 4.0 / 3600 * 0.010, 1e-12);
+  // Two GEMMs of 2mnk and causal attention on each of four ranks.
+  const double gemms = 2 * 2.0 * 4096 * 16384 * 4096;
+  EXPECT_GT(p.flops_per_step, 4 * gemms);
+  EXPECT_LT(p.flops_per_step, 4 * 1.2 * gemms);
+  ASSERT_TRUE(p.mfu);
+  EXPECT_NEAR(*p.mfu, p.flops_per_step / (4 * 0.010 * 989e12), 1e-12);
+  EXPECT_EQ(p.mfu_dtype, "bf16");
+}
+
+TEST(Prediction, TokensAreTheRowsOfTheLossOverAllRanks) {
+  const Prediction p = sample::prediction();
+  ASSERT_TRUE(p.throughput);
+  EXPECT_EQ(p.throughput->unit, "tokens");
+  EXPECT_DOUBLE_EQ(p.throughput->per_step, 4 * 4096);
+  EXPECT_DOUBLE_EQ(p.throughput->per_second, 4 * 4096 / 0.010);
+}
+
+TEST(Prediction, TensorParallelRanksShareTheirTokens) {
+  job::Job job = sample::job();
+  for (job::RankClass& rank_class : job.classes)  // an all-reduce of activations after attention
+    for (std::uint32_t begin : rank_class.step_begin)
+      if (begin < rank_class.recording.records.size()) {
+        auto& records = rank_class.recording.records;
+        std::swap(records[begin + 3], records[begin + 5]);
+      }
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const Prediction p = predict(job, sample::timeline(), {estimator, network}, sample::cluster());
+  ASSERT_TRUE(p.throughput);
+  EXPECT_DOUBLE_EQ(p.throughput->per_step, 4096);
+}
+
+TEST(Prediction, CoverageSharesSumToOne) {
+  const Coverage c = sample::prediction().coverage;
+  EXPECT_NEAR(c.measured + c.fitted + c.first_principles + c.unknown, 1, 1e-12);
+  // Per step: 6 ms measured, 2.5 fitted, 4.1 first principles, 0.2 unknown.
+  EXPECT_NEAR(c.measured, 6 / 12.8, 1e-9);
+  EXPECT_NEAR(c.unknown, 0.2 / 12.8, 1e-9);
+  ASSERT_EQ(c.unknown_kernels.size(), 1U);
+  EXPECT_EQ(c.unknown_kernels[0].name, "my_kernel<float>");
+  EXPECT_EQ(c.unknown_kernels[0].count, 2U * 4U);
+  ASSERT_EQ(c.unimplemented_calls.size(), 1U);
+  EXPECT_EQ(c.unimplemented_calls[0].count, 8U);
+}
+
+TEST(Prediction, LargestCostsLieOnTheCriticalPath) {
+  const auto costs = sample::prediction().largest_costs;
+  ASSERT_EQ(costs.size(), 3U);
+  EXPECT_EQ(costs[0].what, "all_reduce over 4 ranks");
+  EXPECT_DOUBLE_EQ(costs[0].ms, 4);
+  EXPECT_EQ(costs[1].what, "gemm bf16");
+  for (const LargestCost& cost : costs) EXPECT_FALSE(cost.help.empty());
+}
+
+TEST(Memory, PeakCountsWhatIsLiveTogether) {
+  const Prediction p = sample::prediction();
+  ASSERT_EQ(p.memory.size(), 4U);
+  EXPECT_EQ(p.memory[0].reserved_bytes, 42 * gib);
+  EXPECT_EQ(p.memory[0].peak_bytes, 42 * gib + gib / 2);
+  EXPECT_EQ(p.memory[0].capacity_bytes, 79 * gib + gib / 2);
+  EXPECT_EQ(p.memory[3].reserved_bytes, 62 * gib);
+  EXPECT_FALSE(p.out_of_memory);
+}
+
+TEST(Memory, ASmallerGpuIsOutOfMemory) {
+  catalog::Cluster small = sample::cluster();
+  small.gpu.name = "a100-40gb-sxm";
+  small.gpu.memory_bytes = 40 * gib;
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const Prediction p = predict(sample::job(), sample::timeline(), {estimator, network}, small);
+  ASSERT_TRUE(p.out_of_memory);
+  EXPECT_FALSE(p.out_of_memory->during_run);
+  EXPECT_EQ(p.out_of_memory->capacity_bytes, 40 * gib);
+}
+
+void append(trace::Recording& recording, trace::Kind kind, std::uint64_t bytes) {
+  trace::Wide wide;
+  wide.y = bytes;
+  recording.records.push_back(std::bit_cast<trace::Record>(wide));
+  trace::Record record;
+  record.kind = kind;
+  record.value = 9;
+  recording.records.push_back(record);
+}
+
+TEST(Memory, ARefusalThatIsFollowedByTheSameAllocationWasRecovered) {
+  trace::Recording recording;
+  append(recording, trace::Kind::out_of_memory, 3 * gib);
+  EXPECT_TRUE(memory_use(recording).refusal);
+  append(recording, trace::Kind::allocate, 3 * gib);
+  EXPECT_FALSE(memory_use(recording).refusal);
+  EXPECT_EQ(memory_use(recording).recovered, 1U);
+}
+
+TEST(Memory, ARunThatEndsInOutOfMemoryHasNoStep) {
+  job::Job job = sample::job();
+  job.found_by = job::StepsFoundBy::whole_run;
+  append(job.classes[1].recording, trace::Kind::out_of_memory, 30 * gib);
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const Prediction p = predict(job, sample::timeline(), {estimator, network}, sample::cluster());
+  EXPECT_FALSE(p.step);
+  ASSERT_TRUE(p.out_of_memory);
+  EXPECT_EQ(p.out_of_memory->rank, 3);
+  EXPECT_EQ(p.out_of_memory->requested_bytes, 30 * gib);
+  EXPECT_EQ(p.out_of_memory->in_use_bytes, 60 * gib + gib / 2);
+  expect_golden("summary_out_of_memory.txt", summary(p));
+}
+
+TEST(Json, GoldenAndBack) {
+  const Prediction p = sample::prediction();
+  const std::string text = to_json(p);
+  expect_golden("prediction.json", text);
+  const auto again = from_json(text, "golden");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_json(*again), text);
+}
+
+TEST(Json, KernelNamesOfAnyBytesStayValid) {
+  Prediction p = sample::prediction();
+  p.coverage.unknown_kernels[0].name = "bad \xff\xfe name\n\"";
+  EXPECT_FALSE(nlohmann::json::parse(to_json(p), nullptr, false).is_discarded());
+}
+
+TEST(Json, BadTextIsOneClearLine) {
+  EXPECT_NE(from_json("{", "x.json").error().message.find("x.json is not a prediction"),
+            std::string::npos);
+  EXPECT_NE(from_json("{\"version\": 2}", "x.json").error().message.find("version 2"),
+            std::string::npos);
+  EXPECT_NE(from_json("{\"version\": 1}", "x.json").error().message.find("world_size"),
+            std::string::npos);
+}
+
+TEST(Summary, Golden) {
+  const std::string text = summary(sample::prediction());
+  expect_golden("summary.txt", text);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
+  EXPECT_EQ(text.find('\033'), std::string::npos);
+  Style ascii;
+  ascii.unicode = false;
+  for (unsigned char c : summary(sample::prediction(), ascii)) EXPECT_LT(c, 128);
+}
+
+TEST(Summary, StaysWithinFortyLinesWhateverHappens) {
+  Prediction p = sample::prediction();
+  p.notes.assign(30, "something to know");
+  p.memory.clear();
+  for (int rank = 0; rank < 64; ++rank)
+    p.memory.push_back({rank, rank * gib, rank * gib, 0, 80 * gib});
+  const std::string text = summary(p);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
+}
+
+TEST(Comparison, Golden) {
+  Prediction other = sample::prediction();
+  other.cluster = "dgx-a100:1";
+  other.step->ms *= 2;
+  other.settings = {{"network.nic_gbps", "200"}};
+  expect_golden("comparison.txt",
+                comparison({{"runs/a", sample::prediction()}, {"runs/b", other}}));
+}
+
+TEST(Format, ReadsAsPeopleWrite) {
+  EXPECT_EQ(human_ms(138.24), "138.2 ms");
+  EXPECT_EQ(human_ms(0.085), "85.0 us");
+  EXPECT_EQ(human_ms(12'400), "12.4 s");
+  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(human_count(1234567), "1,234,567");
+  EXPECT_EQ(human_usd(0.0012), "$0.0012");
+  EXPECT_EQ(percent(0.0001), "<0.1 %");
+  EXPECT_EQ(rank_list({0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
+  EXPECT_EQ(fit("überlang", 6), "über..");
+}
+
+}  // namespace
+}  // namespace maya::report

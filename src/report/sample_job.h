@@ -1,0 +1,29 @@
+// A small job with its timeline, written by hand, for the tests of this folder: four ranks in two
+// classes (ranks 0-2 and rank 3, which holds more memory), three steps, one of them warm-up. Each
+// step of 10 ms: a GEMM, attention, an unknown kernel, an all-reduce half hidden behind the GEMM,
+// AdamW.
+#pragma once
+
+#include "maya/report.h"
+
+namespace maya::report::sample {
+
+job::Job job();
+simulate::Timeline timeline();
+catalog::Cluster cluster();
+
+class Estimator : public estimate::Estimator {
+ public:
+  estimate::Estimate operator()(const Op& op) const override;
+};
+
+class Network : public network::Network {
+ public:
+  network::CollectiveTime collective(const Collective& op,
+                                     std::span<const std::int32_t> ranks) const override;
+  network::CollectiveTime messages(std::span<const network::Message> group) const override;
+};
+
+Prediction prediction();
+
+}  // namespace maya::report::sample
