@@ -1,0 +1,74 @@
+#include "launch/environment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+extern char** environ;
+
+namespace maya::launch {
+
+namespace {
+
+void put_first(Environment& environment, const std::string& name, const std::string& directory) {
+  std::string& value = environment[name];
+  value = value.empty() ? directory : directory + ":" + value;
+}
+
+// LD_PRELOAD separates with spaces and colons and knows no quoting. A path with a space still works by
+// its bare name, found through LD_LIBRARY_PATH; a colon separates there too.
+Result<std::string> preload_list(const Installation& installation) {
+  const std::string& directory = installation.libraries;
+  if (directory.find_first_of(":;") != std::string::npos) {
+    return Error{fmt::format("the emulated libraries lie in {}, and the loader cannot preload from a path with "
+                             "a colon or semicolon; move the installation",
+                             directory)};
+  }
+  std::vector<std::string> names;
+  bool bare = directory.find(' ') != std::string::npos;
+  for (const auto& path : installation.preload) {
+    names.push_back(bare ? std::filesystem::path(path).filename().string() : path);
+  }
+  return fmt::format("{}", fmt::join(names, ":"));
+}
+
+}  // namespace
+
+Environment current_environment() {
+  Environment result;
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view text = *entry;
+    auto equals = text.find('=');
+    if (equals != std::string_view::npos) {
+      result.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  return result;
+}
+
+Result<Environment> training_environment(Environment user, const Installation& installation,
+                                         const Settings& settings) {
+  auto preload = preload_list(installation);
+  if (!preload) return preload.error();
+  put_first(user, "LD_PRELOAD", *preload);
+  put_first(user, "LD_LIBRARY_PATH", installation.libraries);
+  if (!user.contains("PATH")) user["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  put_first(user, "PATH", installation.programs);
+  user["TRITON_LIBCUDA_PATH"] = installation.libraries;
+  user["MAYA_RUN_DIR"] = settings.run_directory;
+  user["MAYA_LIB_DIR"] = installation.libraries;
+  if (settings.rendezvous_port) {
+    user.emplace("PET_MASTER_PORT", std::to_string(settings.rendezvous_port));
+  }
+  return user;
+}
+
+std::vector<std::string> as_block(const Environment& environment) {
+  std::vector<std::string> block;
+  block.reserve(environment.size());
+  for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
+  return block;
+}
+
+}  // namespace maya::launch

@@ -1,0 +1,32 @@
+// The environment a training command gets: the user's own, with the emulated libraries in front.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launch/installation.h"
+#include "maya/result.h"
+
+namespace maya::launch {
+
+using Environment = std::map<std::string, std::string>;
+
+Environment current_environment();
+
+struct Settings {
+  std::string run_directory;   // absolute
+  int rendezvous_port{};       // default port for torchrun's own store; 0: leave alone
+};
+
+// Adds to `user`, never takes away:
+//   LD_PRELOAD           every emulated library, then what the user preloads
+//   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
+//   MAYA_RUN_DIR, MAYA_LIB_DIR
+//   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port
+Result<Environment> training_environment(Environment user, const Installation& installation,
+                                         const Settings& settings);
+
+std::vector<std::string> as_block(const Environment& environment);  // "NAME=value"
+
+}  // namespace maya::launch

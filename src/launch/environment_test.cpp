@@ -1,0 +1,46 @@
+#include "launch/environment.h"
+
+#include <gtest/gtest.h>
+
+namespace maya::launch {
+namespace {
+
+const Installation installation{
+    "/opt/maya", "/opt/maya/lib", "/opt/maya/libexec", {"/opt/maya/lib/libmaya_device.so", "/opt/maya/lib/libcuda.so.1"}};
+
+TEST(Environment, OursComeFirstAndTheUsersStay) {
+  auto made = training_environment(
+      {{"LD_PRELOAD", "/usr/lib/libjemalloc.so"}, {"PATH", "/usr/bin"}, {"LD_LIBRARY_PATH", "/x"}, {"A", "b"}},
+      installation, {"/runs/1", 4000});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at("LD_PRELOAD"), "/opt/maya/lib/libmaya_device.so:/opt/maya/lib/libcuda.so.1:/usr/lib/libjemalloc.so");
+  EXPECT_EQ(made->at("LD_LIBRARY_PATH"), "/opt/maya/lib:/x");
+  EXPECT_EQ(made->at("PATH"), "/opt/maya/libexec:/usr/bin");
+  EXPECT_EQ(made->at("TRITON_LIBCUDA_PATH"), "/opt/maya/lib");
+  EXPECT_EQ(made->at("MAYA_RUN_DIR"), "/runs/1");
+  EXPECT_EQ(made->at("PET_MASTER_PORT"), "4000");
+  EXPECT_EQ(made->at("A"), "b");
+}
+
+TEST(Environment, AUsersPortIsKept) {
+  auto made = training_environment({{"PET_MASTER_PORT", "29500"}}, installation, {"/runs/1", 4000});
+  EXPECT_EQ(made->at("PET_MASTER_PORT"), "29500");
+}
+
+TEST(Environment, ASpaceInThePathIsFoundByBareName) {
+  Installation spaced = installation;
+  spaced.libraries = "/opt/my tools/lib";
+  auto made = training_environment({}, spaced, {"/runs/1", 0});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at("LD_PRELOAD"), "libmaya_device.so:libcuda.so.1");
+  EXPECT_EQ(made->at("LD_LIBRARY_PATH"), "/opt/my tools/lib");
+}
+
+TEST(Environment, AColonInThePathIsRefused) {
+  Installation bad = installation;
+  bad.libraries = "/opt/a:b/lib";
+  EXPECT_FALSE(training_environment({}, bad, {"/runs/1", 0}));
+}
+
+}  // namespace
+}  // namespace maya::launch

@@ -1,0 +1,198 @@
+#include "launch/supervise.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+namespace maya::launch {
+
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (const auto& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// posix_spawn with what every child of ours needs: the caller's signal mask and default handlers.
+class Attributes {
+ public:
+  explicit Attributes(const sigset_t& mask) {
+    posix_spawnattr_init(&attributes_);
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &mask);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  void set_group(pid_t group) {
+    posix_spawnattr_setpgroup(&attributes_, group);
+    posix_spawnattr_setflags(&attributes_,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  }
+  posix_spawnattr_t* get() { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+int spawn(pid_t* pid, const Process& process, Attributes& attributes,
+          const posix_spawn_file_actions_t* actions = nullptr) {
+  auto environment = pointers(process.environment);
+  auto words = pointers(process.words);
+  int code = posix_spawn(pid, process.path.c_str(), actions, attributes.get(), words.data(), environment.data());
+  if (code == ENOEXEC) {  // a script without "#!": shells run it, so do we
+    std::vector<std::string> with_shell{"sh", process.path};
+    with_shell.insert(with_shell.end(), process.words.begin() + 1, process.words.end());
+    words = pointers(with_shell);
+    code = posix_spawn(pid, "/bin/sh", actions, attributes.get(), words.data(), environment.data());
+  }
+  return code;
+}
+
+// The terminal, lent to the commands' process group while it runs.
+class Terminal {
+ public:
+  explicit Terminal(pid_t group) : group_(group) {
+    if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp()) owner_ = getpgrp();
+    lend();
+  }
+  ~Terminal() { take_back(); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  void lend() { give(group_); }
+  void take_back() { give(owner_); }
+
+ private:
+  void give(pid_t group) {
+    if (owner_ <= 0) return;
+    struct sigaction ignore{}, before{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGTTOU, &ignore, &before);
+    tcsetpgrp(STDIN_FILENO, group);
+    sigaction(SIGTTOU, &before, nullptr);
+  }
+  pid_t group_;
+  pid_t owner_{-1};
+};
+
+int exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+}  // namespace
+
+Result<int> supervise(const std::vector<Process>& processes, const Patience& patience) {
+  sigset_t watched, before;
+  sigemptyset(&watched);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&watched, number);
+  // Blocked signals wait for sigtimedwait below: no handler, no race.
+  pthread_sigmask(SIG_BLOCK, &watched, &before);
+
+  Attributes attributes(before);
+  std::vector<pid_t> running;
+  pid_t group = 0;
+  for (const auto& process : processes) {
+    attributes.set_group(group);
+    pid_t pid = 0;
+    int code = spawn(&pid, process, attributes);
+    if (code != 0) {
+      if (group) kill(-group, SIGTERM);
+      for (pid_t started : running) waitpid(started, nullptr, 0);
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      return Error{fmt::format("cannot run {}: {}", process.path, std::strerror(code))};
+    }
+    if (!group) group = pid;
+    running.push_back(pid);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  int result = 0;
+  Clock::time_point deadline = Clock::time_point::max();
+  {
+    Terminal terminal(group);
+    while (!running.empty()) {
+      timespec pause{0, 500'000'000};
+      int number = sigtimedwait(&watched, nullptr, &pause);
+      if (number == SIGTERM) {
+        for (pid_t pid : running) kill(pid, SIGTERM);
+      } else if (number > 0 && number != SIGCHLD) {
+        kill(-group, number);
+      }
+      int status = 0;
+      while (pid_t pid = waitpid(-group, &status, WNOHANG | WUNTRACED)) {
+        if (pid < 0) break;
+        if (WIFSTOPPED(status)) {  // Ctrl-Z: stop with the job, and resume with it
+          terminal.take_back();
+          raise(SIGSTOP);
+          terminal.lend();
+          kill(-group, SIGCONT);
+          continue;
+        }
+        std::erase(running, pid);
+        int code = exit_code(status);
+        if (code != 0 && result == 0) {
+          result = code;
+          deadline = Clock::now() + std::chrono::milliseconds(
+                                        static_cast<std::int64_t>(patience.seconds_after_failure * 1000));
+        }
+      }
+      if (Clock::now() > deadline) {
+        for (pid_t pid : running) kill(pid, SIGTERM);
+        deadline = Clock::time_point::max();
+      }
+    }
+  }
+  // A signal that arrived for us after the last child has ended was meant for the command.
+  timespec none{};
+  while (sigtimedwait(&watched, nullptr, &none) > 0) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return result;
+}
+
+Result<std::string> capture(const Process& process) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Error{fmt::format("cannot make a pipe: {}", std::strerror(errno))};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  Attributes attributes(mask);
+  pid_t pid = 0;
+  int code = spawn(&pid, process, attributes, &actions);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (code != 0) {
+    close(ends[0]);
+    return Error{fmt::format("cannot run {}: {}", process.path, std::strerror(code))};
+  }
+  std::string output;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);) {
+    if (n > 0) output.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (exit_code(status) != 0) {
+    return Error{fmt::format("{} ended with code {}", process.path, exit_code(status))};
+  }
+  return output;
+}
+
+}  // namespace maya::launch

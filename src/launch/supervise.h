@@ -1,0 +1,31 @@
+// Starts the processes of a run, passes signals on to them, and waits for them as a shell would.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "maya/result.h"
+
+namespace maya::launch {
+
+struct Process {
+  std::string path;
+  std::vector<std::string> words;        // argv
+  std::vector<std::string> environment;  // "NAME=value"
+};
+
+struct Patience {
+  // When one node's command has failed, the others get this long to notice by themselves.
+  double seconds_after_failure{20};
+};
+
+// The processes form one process group of their own, in the foreground of the terminal if there is one.
+// SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does; SIGTERM goes to
+// the commands, which know what to do with their workers.
+// Gives the exit code of the first command that failed, else 0; 128 + n for one that died of signal n.
+Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {});
+
+// Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit with 0.
+Result<std::string> capture(const Process& process);
+
+}  // namespace maya::launch

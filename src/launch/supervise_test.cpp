@@ -1,0 +1,56 @@
+#include "launch/supervise.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace maya::launch {
+namespace {
+
+Process shell(const std::string& script) { return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}}; }
+
+TEST(Supervise, PassesTheExitCodeOn) {
+  EXPECT_EQ(*supervise({shell("exit 0")}), 0);
+  EXPECT_EQ(*supervise({shell("exit 7")}), 7);
+  EXPECT_EQ(*supervise({shell("kill -9 $$")}), 128 + 9);
+  EXPECT_EQ(*supervise({shell("exit 0"), shell("exit 3")}), 3);
+}
+
+TEST(Supervise, ANodeLeftAloneIsEnded) {
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(*supervise({shell("exit 5"), shell("exec sleep 60")}, {.seconds_after_failure = 0.2}), 5);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Supervise, SigtermReachesTheCommand) {
+  // Every thread must hold the signal back, or the one that does not takes it.
+  sigset_t mask, before;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &mask, &before);
+  std::thread sender([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    kill(getpid(), SIGTERM);
+  });
+  auto code = supervise({shell("trap 'exit 42' TERM; while :; do sleep 0.1; done")});
+  sender.join();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(*code, 42);
+}
+
+TEST(Supervise, AProgramThatIsNotThereIsAnError) {
+  auto code = supervise({{"/no/such/program", {"x"}, {}}});
+  ASSERT_FALSE(code);
+  EXPECT_NE(code.error().message.find("/no/such/program"), std::string::npos);
+}
+
+TEST(Supervise, CapturesOutput) {
+  EXPECT_EQ(*capture(shell("echo hello; echo noise >&2")), "hello\n");
+  EXPECT_FALSE(capture(shell("exit 1")));
+}
+
+}  // namespace
+}  // namespace maya::launch
