@@ -1,6 +1,6 @@
-// A verb of the `maya` program is one file: src/cli/<verb>.cpp defines `void add_<verb>(CLI::App&)`,
-// which hangs a subcommand with its options, its help and its callback on the program. The names are
-// listed once, in src/cli/CMakeLists.txt.
+// A verb of the `maya` program is one file: src/cli/<verb>.cpp defines `void
+// add_<verb>(CLI::App&)`, which hangs a subcommand with its options, its help and its callback on
+// the program. The names are listed once, in src/cli/CMakeLists.txt.
 //
 //   void add_gpus(CLI::App& app) {
 //     auto options = std::make_shared<Options>();
@@ -10,8 +10,8 @@
 //     verb->callback([options] { finish(run(*options)); });
 //   }
 //
-// Exit codes: 0 success, 2 usage error, 1 failure, each of the last two with one line on stderr. A verb
-// that runs a user's command (`maya run`) ends with that command's code: `finish(code)`.
+// Exit codes: 0 success, 2 usage error, 1 failure, each of the last two with one line on stderr. A
+// verb that runs a user's command (`maya run`) ends with that command's code: `finish(code)`.
 #pragma once
 
 #include <CLI/CLI.hpp>

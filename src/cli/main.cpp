@@ -1,0 +1,61 @@
+// The `maya` program: a tree of verbs (command.h).
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/command.h"
+#include "cli/verbs.h"  // generated from the list in CMakeLists.txt
+
+namespace maya::cli {
+
+void finish(int code) {
+  std::fflush(stdout);
+  if (code != success) throw CLI::RuntimeError(code);
+}
+
+int fail(const Error& error, int code) { return fail(error.message, code); }
+
+int fail(std::string_view message, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "maya: {}\n", message);
+  return code;
+}
+
+}  // namespace maya::cli
+
+int main(int argc, char** argv) {
+  using namespace maya::cli;
+  CLI::App app{
+      "Run the training command you already have on a machine with no GPU, and learn how long "
+      "a step would take,\nhow much memory it needs and what it would cost on the cluster you "
+      "name.",
+      "maya"};
+  app.footer(
+      "Example:\n"
+      "  maya run --cluster dgx-h100 -- torchrun --nproc-per-node 8 train.py\n"
+      "  maya predict maya-runs/demo --cluster dgx-a100\n\n"
+      "`maya VERB --help` shows the options of a verb.");
+  app.set_version_flag("--version", "maya " MAYA_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  add_verbs(app);
+  try {
+    app.parse(argc, argv);
+    return success;
+  } catch (const CLI::RuntimeError& end) {
+    return end.get_exit_code();
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& wrong) {
+    std::string verb = "maya";
+    for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
+    if (argc == 1) {
+      fmt::print("{}", app.help());
+      return usage;
+    }
+    return fail(fmt::format("{}; see `{} --help`", wrong.what(), verb), usage);
+  } catch (const std::exception& unexpected) {
+    return fail(fmt::format("unexpected: {}; please report it", unexpected.what()));
+  }
+}

@@ -1,0 +1,159 @@
+#include "predict/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "maya/collate.h"
+#include "maya/estimate.h"
+#include "maya/network.h"
+#include "predict/run_directory.h"
+#include "predict/scaled.h"
+#include "predict/settings.h"
+
+namespace maya::predict {
+namespace {
+
+Status check_size(const std::string& directory, const catalog::Cluster& cluster, int ranks) {
+  if (ranks <= cluster.world_size()) return {};
+  const int per_node = std::max(1, cluster.gpus_per_node);
+  std::string fix = "name a cluster with enough GPUs";
+  const std::string name = cluster.name.substr(0, cluster.name.find(':'));
+  if (per_node > 1)
+    fix = fmt::format("use --cluster {}:{}", name, (ranks + per_node - 1) / per_node);
+  return Error{fmt::format("{} has {} ranks but {} has {} GPU{}: {}", directory, ranks,
+                           cluster.name, cluster.world_size(), cluster.world_size() == 1 ? "" : "s",
+                           fix)};
+}
+
+// "auto", "5" or the name of a range.
+collate::Options collate_options(const Options& options, const catalog::Cluster& cluster,
+                                 const RunFile& file) {
+  collate::Options result;
+  result.fold = options.fold;
+  result.gpus_per_node = cluster.nodes > 1 ? cluster.gpus_per_node : 0;
+  result.stand_in = file.stand_in;
+  if (options.steps != "auto") {
+    const char* end = options.steps.data() + options.steps.size();
+    const auto [last, error] = std::from_chars(options.steps.data(), end, result.steps);
+    if (error != std::errc() || last != end) result.steps = 0, result.step_range = options.steps;
+  }
+  return result;
+}
+
+bool any_work(const std::vector<trace::Recording>& recordings) {
+  for (const trace::Recording& recording : recordings)
+    for (const trace::Record& record : recording.records)
+      if ((record.kind >= trace::Kind::launch && record.kind <= trace::Kind::point_to_point) ||
+          record.kind == trace::Kind::graph_launch || record.kind == trace::Kind::out_of_memory)
+        return true;
+  return false;
+}
+
+std::map<std::string, std::string> environment_of(const trace::Recording& recording) {
+  return {recording.identity.environment.begin(), recording.identity.environment.end()};
+}
+
+}  // namespace
+
+Result<Outcome> predict_run(const std::string& directory, const Options& options) {
+  Result<Settings> settings = parse_settings(options.settings);
+  if (!settings) return settings.error();
+  Result<Run> run = read_run(directory);
+  if (!run) return run.error();
+  const trace::Identity& identity = run->recordings[0].identity;
+
+  const std::string spec = !options.cluster.empty()     ? options.cluster
+                           : !run->file.cluster.empty() ? run->file.cluster
+                                                        : identity.cluster;
+  if (spec.empty())
+    return Error{fmt::format(
+        "{} does not say which cluster it was recorded for: name one with --cluster", directory)};
+  Result<catalog::Catalog> catalog = catalog::Catalog::load();
+  if (!catalog) return catalog.error();
+  Result<catalog::Cluster> cluster = catalog->cluster(spec, settings->cluster);
+  if (!cluster) return cluster.error();
+  // The recording machine's speed belongs to the recording, unless the user says otherwise.
+  if (run->file.recorded_speed > 0)
+    cluster->extra.emplace("host.recorded_speed", run->file.recorded_speed);
+  if (Status status = check_size(directory, *cluster, identity.world_size); !status)
+    return status.error();
+  if (!any_work(run->recordings))
+    return Error{
+        fmt::format("{}: no step to predict: the command put no work on the GPU (its output is "
+                    "in {}/stdout)",
+                    directory, directory)};
+
+  auto estimator =
+      estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration);
+  if (!estimator) return estimator.error();
+  const std::unique_ptr<network::Network> network =
+      network::make_network(*cluster, environment_of(run->recordings[0]));
+  const ScaledEstimator scaled_estimator(**estimator, *settings);
+  const ScaledNetwork scaled_network(*network, *settings);
+  const estimate::Estimator& use_estimator =
+      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator)
+                               : **estimator;
+  const network::Network& use_network =
+      settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
+
+  Outcome outcome;
+  Result<job::Job> job =
+      collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
+  if (!job) return Error{fmt::format("{}: {}", directory, job.error().message)};
+  outcome.job = std::move(*job);
+  simulate::Options simulation;
+  simulation.keep_spans = options.keep_spans;
+  Result<simulate::Timeline> timeline =
+      simulate::simulate(outcome.job, *cluster, use_estimator, use_network, simulation);
+  if (!timeline) return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+  outcome.timeline = std::move(*timeline);
+  outcome.cluster = std::move(*cluster);
+  outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
+                                       outcome.cluster, settings->work);
+  outcome.prediction.settings = options.settings;
+  if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
+  return outcome;
+}
+
+Status write_file(const std::string& path, const std::string& bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool good = file != nullptr;
+  if (good) good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  const int first_error = errno;
+  if (file) good = std::fclose(file) == 0 && good;
+  if (good) return {};
+  return Error{
+      fmt::format("cannot write {}: {}", path, std::strerror(first_error ? first_error : errno))};
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Status write_results(const std::string& directory, const Outcome& outcome) {
+  if (Status status =
+          write_file(directory + "/prediction.json", report::to_json(outcome.prediction));
+      !status)
+    return status;
+  if (outcome.timeline.spans.empty()) return {};
+  if (Status status = write_file(directory + "/timeline.pftrace",
+                                 report::perfetto_trace(outcome.job, outcome.timeline));
+      !status)
+    return status;
+  return write_file(directory + "/report.html",
+                    report::html_page(outcome.prediction, outcome.job, outcome.timeline));
+}
+
+}  // namespace maya::predict

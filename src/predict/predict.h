@@ -1,0 +1,50 @@
+// From a run directory to a prediction: read, collate, estimate, simulate, report. What `maya
+// predict` does, and `maya run` at its end.
+//
+//   predict::Options options;
+//   options.cluster = "dgx-a100:2";                       // empty: the cluster of the run
+//   options.settings = {{"network.nic_gbps", "200"}};     // --set
+//   auto outcome = predict::predict_run("maya-runs/demo", options);
+//   fmt::print("{}", report::summary(outcome->prediction, report::style_of_stdout()));
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "maya/catalog.h"
+#include "maya/job.h"
+#include "maya/report.h"
+#include "maya/result.h"
+#include "maya/simulate.h"
+
+namespace maya::predict {
+
+struct Options {
+  std::string cluster;                                        // SPEC; empty: that of the run
+  std::vector<std::pair<std::string, std::string>> settings;  // see settings.h
+  std::string calibration;    // file of `maya calibrate`; empty: none
+  std::string steps{"auto"};  // "auto", a number of steps, or the name of the range that opens each
+  bool fold{true};            // false: every rank is its own class (slower, same answer)
+  bool keep_spans{false};     // the timeline with every span, for traces and the report
+};
+
+struct Outcome {
+  job::Job job;
+  catalog::Cluster cluster;
+  simulate::Timeline timeline;
+  report::Prediction prediction;
+};
+
+Result<Outcome> predict_run(const std::string& directory, const Options& options = {});
+
+// prediction.json; and timeline.pftrace and report.html when the spans were kept.
+Status write_results(const std::string& directory, const Outcome& outcome);
+
+// Whole file or an error that names it.
+Status write_file(const std::string& path, const std::string& bytes);
+Result<std::string> read_file(const std::string& path);
+
+}  // namespace maya::predict

@@ -1,0 +1,111 @@
+#include "predict/run_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+namespace maya::predict {
+namespace {
+
+namespace fs = std::filesystem;
+
+// rank-12.maya → 12
+std::optional<int> rank_of(const std::string& name) {
+  constexpr std::string_view before = "rank-", after = ".maya";
+  if (name.size() <= before.size() + after.size() || name.rfind(before, 0) != 0 ||
+      name.substr(name.size() - after.size()) != after)
+    return std::nullopt;
+  int rank = 0;
+  const char* end = name.data() + name.size() - after.size();
+  const auto [last, error] = std::from_chars(name.data() + before.size(), end, rank);
+  return error == std::errc() && last == end ? std::optional(rank) : std::nullopt;
+}
+
+Result<RunFile> read_run_file(const std::string& path) {
+  RunFile run;
+  if (!fs::exists(path)) return run;  // recordings alone are enough
+  const toml::parse_result parsed = toml::parse_file(path);
+  if (!parsed)
+    return Error{fmt::format(
+        "{}:{}: {}; run.toml is written by `maya run`, restore it or remove it "
+        "and name the cluster with --cluster",
+        path, parsed.error().source().begin.line, std::string(parsed.error().description()))};
+  const toml::table& table = parsed.table();
+  if (const auto version = table["version"].value<std::int64_t>(); version && *version > 1)
+    return Error{
+        fmt::format("{}: version {} is newer than this program reads (1); use the maya that "
+                    "recorded the run",
+                    path, *version)};
+  if (const toml::array* words = table["command"].as_array()) {
+    for (const toml::node& word : *words)
+      run.command += (run.command.empty() ? "" : " ") + word.value_or(std::string());
+  } else {
+    run.command = table["command"].value_or(std::string());
+  }
+  run.cluster = table["cluster"].value_or(std::string());
+  run.recorded_speed = table["recorded_on"]["speed"].value_or(0.0);
+  if (const toml::array* ranks = table["ranks"]["stand_in"].as_array())
+    for (const toml::node& rank : *ranks)
+      run.stand_in.push_back(static_cast<std::int32_t>(rank.value_or(std::int64_t{-1})));
+  return run;
+}
+
+}  // namespace
+
+Result<Run> read_run(const std::string& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error))
+    return Error{fmt::format("{}: no such run directory; `maya run --out {} -- COMMAND` makes one",
+                             directory, directory)};
+  Run run;
+  Result<RunFile> file = read_run_file(directory + "/run.toml");
+  if (!file) return file.error();
+  run.file = std::move(*file);
+
+  std::vector<std::pair<int, std::string>> paths;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (const auto rank = rank_of(entry.path().filename().string()))
+      paths.emplace_back(*rank, entry.path().string());
+  if (paths.empty())
+    return Error{
+        fmt::format("{}: no recording (rank-N.maya) in it: the command did not touch the GPU, "
+                    "or this is not a run directory",
+                    directory)};
+  std::sort(paths.begin(), paths.end());
+
+  std::vector<std::optional<Result<trace::Recording>>> read(paths.size());
+  std::atomic<std::size_t> next{0};
+  auto work = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++)
+      read[i] = trace::read(paths[i].second);
+  };
+  std::vector<std::thread> helpers;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  for (std::size_t i = 1; i < std::min(cores, paths.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    Result<trace::Recording>& one = *read[i];
+    if (!one) return one.error();
+    if (one->identity.rank != paths[i].first)
+      return Error{
+          fmt::format("{} says it is rank {}: recordings of different runs are mixed in {}; "
+                      "put each run into its own directory",
+                      paths[i].second, one->identity.rank, directory)};
+    run.recordings.push_back(std::move(**read[i]));
+    read[i].reset();
+  }
+  return run;
+}
+
+}  // namespace maya::predict

@@ -1,0 +1,29 @@
+// A run directory as `maya run` left it: run.toml and the recordings of the ranks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "maya/result.h"
+#include "maya/trace.h"
+
+namespace maya::predict {
+
+// The part of run.toml a prediction needs. Unknown keys are left to whoever wrote them.
+struct RunFile {
+  std::string command;                 // words joined
+  std::string cluster;                 // empty: run.toml is not there
+  std::vector<std::int32_t> stand_in;  // ranks.stand_in, for ranks that did not run
+  double recorded_speed{};  // recorded_on.speed: this host against the reference; 0: not known
+};
+
+struct Run {
+  RunFile file;
+  std::vector<trace::Recording> recordings;  // by ascending rank
+};
+
+Result<Run> read_run(const std::string& directory);
+
+}  // namespace maya::predict
