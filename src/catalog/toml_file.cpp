@@ -1,0 +1,61 @@
+#include "catalog/toml_file.h"
+
+#include <fstream>
+#include <sstream>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+namespace maya::catalog {
+namespace {
+
+std::string at(const std::string& path, const toml::source_region& where) {
+  return path + ":" + std::to_string(where.begin.line) + ": ";
+}
+
+// The error's text, empty when the whole table could be read.
+std::string flatten(const toml::table& table, const std::string& prefix, TomlFile& file) {
+  for (const auto& [key, node] : table) {
+    std::string name = prefix + std::string(key.str());
+    int line = static_cast<int>(node.source().begin.line);
+    if (auto* inner = node.as_table()) {
+      if (auto error = flatten(*inner, name + ".", file); !error.empty()) return error;
+    } else if (auto* text = node.as_string()) {
+      file.entries.push_back({name, text->get(), line});
+    } else if (auto* flag = node.as_boolean()) {
+      file.entries.push_back({name, flag->get(), line});
+    } else if (auto* whole = node.as_integer()) {
+      file.entries.push_back({name, static_cast<double>(whole->get()), line});
+    } else if (auto* real = node.as_floating_point()) {
+      file.entries.push_back({name, real->get(), line});
+    } else {
+      return at(file.path, node.source()) + name +
+             ": expected a number, a text or true/false, found an array or a date";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TomlFile> parse_toml(std::string_view text, const std::string& path) {
+  toml::parse_result parsed = toml::parse(text, std::string_view(path));
+  if (!parsed)
+    return Error{at(path, parsed.error().source()) +
+                 "not TOML: " + std::string(parsed.error().description())};
+  TomlFile file{path, {}};
+  if (auto error = flatten(parsed.table(), "", file); !error.empty()) return Error{error};
+  return file;
+}
+
+Result<TomlFile> read_toml(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{path + ": cannot be opened; check the path and its permissions"};
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad()) return Error{path + ": cannot be read (is it a directory?)"};
+  return parse_toml(text.str(), path);
+}
+
+}  // namespace maya::catalog
