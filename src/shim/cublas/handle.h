@@ -1,0 +1,52 @@
+// What a cublasHandle_t points to.
+//
+// PyTorch hands the same pointer to cuBLASLt, so nothing outside this library may rely on its contents.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/cublas.h"
+#include "session/session.h"
+
+namespace maya::shim::cublas {
+
+using namespace maya::abi;
+
+struct Handle {
+  static constexpr std::uint32_t kAlive = 0x4d42'4c31, kDead = 0x4d42'4c30;
+  std::uint32_t magic{kAlive};
+  int pointer_mode{};
+  int math_mode{};
+  int atomics{};
+  int sm_count_target{};
+  int emulation_strategy{};
+  int emulation_special_values{}, emulation_mantissa_control{}, emulation_max_bits{}, emulation_bit_offset{};
+  int* emulation_bit_count{};
+  void* stream{};
+  void* workspace{};
+  std::size_t workspace_bytes{};
+};
+
+// nullptr for a handle that is null or destroyed (cuBLAS answers NOT_INITIALIZED).
+inline Handle* alive(cublasHandle_t handle) {
+  auto* own = reinterpret_cast<Handle*>(handle);
+  return own && own->magic == Handle::kAlive ? own : nullptr;
+}
+
+inline cublasStatus_t status_of(int cuda_error) {
+  switch (cuda_error) {
+    case 0: return CUBLAS_STATUS_SUCCESS;
+    case 1: return CUBLAS_STATUS_INVALID_VALUE;
+    case 2: return CUBLAS_STATUS_ALLOC_FAILED;
+    default: return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+}
+
+// What every entry point that launches work starts with.
+#define MAYA_CUBLAS_ENTER(handle)                         \
+  maya::session::Call maya_call;                          \
+  auto* own = maya::shim::cublas::alive(handle);          \
+  if (!own) return maya::abi::CUBLAS_STATUS_NOT_INITIALIZED
+
+}  // namespace maya::shim::cublas
