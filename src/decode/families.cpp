@@ -1,0 +1,27 @@
+// The table of families, asked in order.
+#include <algorithm>
+#include <cstdlib>
+
+#include "decode/rule.h"
+
+namespace maya::decode {
+namespace {
+
+constexpr Prepare families[] = {
+    prepare_elementwise, prepare_reduce,
+    prepare_multi_tensor, prepare_softmax,
+    prepare_norm, prepare_attention,
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> prepare(Kernel& kernel) {
+  if (kernel.demangled.empty()) kernel.demangled = demangle(kernel.mangled);
+  Name name = parse_name(kernel.demangled);
+  if (kernel.parameter_sizes.size() > 255) kernel.parameter_sizes.resize(255);
+  for (Prepare family : families)
+    if (Made made = family(kernel, name)) return made;
+  return prepare_unknown(kernel, name);
+}
+
+}  // namespace maya::decode
