@@ -1,0 +1,149 @@
+#include "maya/collate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "collate/communicators.h"
+#include "collate/fold.h"
+#include "collate/steps.h"
+
+namespace maya::collate {
+namespace {
+
+Status check_identities(const std::vector<trace::Recording>& recordings, std::int32_t world_size) {
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    const trace::Identity& id = recordings[i].identity;
+    if (id.world_size != world_size)
+      return Error{fmt::format("rank {} says the job has {} ranks, rank {} says {}: these are recordings "
+                               "of different jobs",
+                               recordings[0].identity.rank, world_size, id.rank, id.world_size)};
+    if (id.rank < 0 || id.rank >= world_size)
+      return Error{fmt::format("a recording says it is rank {} of {}: the recording is damaged; record "
+                               "again", id.rank, world_size)};
+    if (i > 0 && recordings[i - 1].identity.rank == id.rank)
+      return Error{fmt::format("two recordings say they are rank {}: keep one of them", id.rank)};
+    if (id.command != recordings[0].identity.command && !id.command.empty() &&
+        !recordings[0].identity.command.empty() && id.gpu != recordings[0].identity.gpu)
+      return Error{fmt::format("rank {} ran \"{}\" and rank {} ran \"{}\": these are recordings of "
+                               "different jobs",
+                               recordings[0].identity.rank, recordings[0].identity.command, id.rank,
+                               id.command)};
+  }
+  return {};
+}
+
+// The recorded member that stands for a rank.
+std::size_t stand_in(const std::vector<Member>& members, std::int32_t rank, const Options& options) {
+  if (static_cast<std::size_t>(rank) < options.stand_in.size()) {
+    int index = find_member(members, options.stand_in[static_cast<std::size_t>(rank)]);
+    if (index >= 0) return static_cast<std::size_t>(index);
+  }
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i].recording->identity.rank <= rank) best = i;
+  return best;
+}
+
+// A communicator's member that was not recorded meets the others on the slot its stand-in uses for the
+// same purpose: the same slot within a class; else the one of the same size and kind. Without any it
+// counts as simultaneous.
+void place_stand_ins(job::Job& job, const std::vector<Member>& members) {
+  for (job::Communicator& communicator : job.communicators) {
+    int known = -1;
+    std::uint32_t known_slot = 0;
+    for (std::size_t i = 0; i < communicator.ranks.size() && known < 0; ++i)
+      if (communicator.slots[i] != job::none) {
+        known = find_member(members, communicator.ranks[i]);
+        known_slot = communicator.slots[i];
+      }
+    if (known < 0) continue;
+    const Member& us = members[static_cast<std::size_t>(known)];
+    std::uint32_t our_class =
+        job.class_of_rank[static_cast<std::size_t>(us.recording->identity.rank)];
+    for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
+      if (communicator.slots[i] != job::none) continue;
+      std::uint32_t other = job.class_of_rank[static_cast<std::size_t>(communicator.ranks[i])];
+      if (other == our_class) {
+        communicator.slots[i] = known_slot;
+        continue;
+      }
+      int index = find_member(members, job.classes[other].representative);
+      const Member& them = members[static_cast<std::size_t>(index)];
+      const CollectiveUse& use = us.print.collectives[known_slot];
+      for (std::uint32_t s = 0; s < them.communicator.size(); ++s)
+        if (them.recording->communicators[s].size ==
+                us.recording->communicators[known_slot].size &&
+            them.print.collectives[s].count == use.count &&
+            them.print.collectives[s].hash == use.hash) {
+          communicator.slots[i] = s;
+          if (s == known_slot) break;
+        }
+    }
+  }
+}
+
+}  // namespace
+
+Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options) {
+  if (recordings.empty()) return Error{"there is no recording: record a run first (maya run)"};
+  std::sort(recordings.begin(), recordings.end(), [](const auto& a, const auto& b) {
+    return a.identity.rank < b.identity.rank;
+  });
+  job::Job job;
+  job.world_size = recordings[0].identity.world_size;
+  if (job.world_size < 1 || job.world_size > 1 << 22)
+    return Error{fmt::format("rank {} says the job has {} ranks: the recording is damaged; record again",
+                             recordings[0].identity.rank, job.world_size)};
+  if (Status ok = check_identities(recordings, job.world_size); !ok) return ok.error();
+
+  std::vector<Member> members;
+  for (const trace::Recording& recording : recordings) {
+    Result<Fingerprint> print = fingerprint(recording);
+    if (!print) return print.error();
+    members.push_back({&recording, std::move(*print), {}});
+    if (!recording.complete) {
+      job.truncated = true;
+      job.notes.push_back(fmt::format("the recording of rank {} is cut off (the process was killed or "
+                                      "crashed): what is there is used", recording.identity.rank));
+    }
+  }
+  if (recordings.size() < static_cast<std::size_t>(job.world_size))
+    job.notes.push_back(fmt::format("{} of {} ranks were recorded; each other rank is taken to do what {} "
+                                    "did", recordings.size(), job.world_size,
+                                    options.stand_in.empty() ? "the nearest recorded rank below it"
+                                                             : "its stand-in"));
+
+  auto communicators = match_communicators(members, job.world_size, job.notes);
+  if (!communicators) return communicators.error();
+  job.communicators = std::move(*communicators);
+  if (Status ok = check_calls(members, job.communicators, job.notes); !ok) return ok.error();
+
+  Fold folded = fold(members, job.communicators, options.fold, options.gpus_per_node);
+  job.class_of_rank.resize(static_cast<std::size_t>(job.world_size));
+  job.classes.resize(folded.representative.size());
+  for (std::int32_t rank = 0; rank < job.world_size; ++rank) {
+    int index = find_member(members, rank);
+    std::size_t member =
+        index >= 0 ? static_cast<std::size_t>(index) : stand_in(members, rank, options);
+    std::uint32_t c = folded.class_of[member];
+    job.class_of_rank[static_cast<std::size_t>(rank)] = c;
+    job.classes[c].ranks.push_back(rank);
+  }
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    const Member& member = members[folded.representative[c]];
+    job.classes[c].representative = member.recording->identity.rank;
+    job.classes[c].channels = channels_of(member, members, job.communicators, job.class_of_rank);
+  }
+  place_stand_ins(job, members);
+  if (job.classes.size() < recordings.size())
+    job.notes.push_back(fmt::format("{} recorded ranks do the same as others and were folded into {} "
+                                    "classes; host times are those of the first rank of each class",
+                                    recordings.size(), job.classes.size()));
+  for (std::size_t c = 0; c < job.classes.size(); ++c)
+    job.classes[c].recording = std::move(recordings[folded.representative[c]]);
+  if (Status ok = find_steps(job, options); !ok) return ok.error();
+  return job;
+}
+
+}  // namespace maya::collate

@@ -1,0 +1,212 @@
+#include "collate/communicators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "op/text.h"
+
+namespace maya::collate {
+namespace {
+
+std::string describe(const job::Communicator& communicator) {
+  std::string name = communicator.name.empty() ? "" : fmt::format(" \"{}\"", communicator.name);
+  return fmt::format("communicator {:016x}{} of {} ranks", communicator.id, name,
+                     communicator.ranks.size());
+}
+
+// Ranks of a communicator mostly form an arithmetic sequence: tensor groups are neighbours, data
+// groups a stride apart. Two known members give the stride; with one, the smallest stride for which
+// the rank's own place comes out right.
+void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
+                      std::vector<std::string>& notes) {
+  auto& ranks = communicator.ranks;
+  const auto size = static_cast<std::int32_t>(ranks.size());
+  std::vector<std::int32_t> known;
+  for (std::int32_t i = 0; i < size; ++i)
+    if (ranks[static_cast<std::size_t>(i)] >= 0) known.push_back(i);
+  if (known.empty() || static_cast<std::int32_t>(known.size()) == size) return;
+  std::int32_t first = known.front(), rank = ranks[static_cast<std::size_t>(first)];
+  auto fits = [&](std::int64_t stride) {
+    std::int64_t base = rank - stride * first;
+    if (stride <= 0 || base < 0 || base + stride * (size - 1) >= world_size) return false;
+    return std::all_of(known.begin(), known.end(), [&](std::int32_t i) {
+      return ranks[static_cast<std::size_t>(i)] == base + stride * i;
+    });
+  };
+  std::int64_t stride = 0;
+  for (std::int64_t s = 1; s * (size - 1) < world_size && stride == 0; ++s) {
+    // A group that starts within its own block of size·stride ranks is how process grids are cut.
+    if (fits(s) && (rank / s) % size == first) stride = s;
+  }
+  for (std::int64_t s = 1; s * (size - 1) < world_size && stride == 0; ++s)
+    if (fits(s)) stride = s;
+  if (stride == 0) {
+    notes.push_back(fmt::format("{}: only {} of its members were recorded and their ranks follow no "
+                                "stride; the others are taken to follow rank {}",
+                                describe(communicator), known.size(), rank));
+    stride = 1;
+  }
+  std::int64_t base = rank - stride * first;
+  for (std::int32_t i = 0; i < size; ++i) {
+    auto& slot = ranks[static_cast<std::size_t>(i)];
+    if (slot < 0)
+      slot = static_cast<std::int32_t>(std::clamp<std::int64_t>(base + stride * i, 0, world_size - 1));
+  }
+}
+
+std::string call_text(const Member& member, const std::vector<CommunicatorCall>& calls,
+                      std::size_t sequence) {
+  if (sequence >= calls.size()) return "nothing (no such call)";
+  const CommunicatorCall& call = calls[sequence];
+  return fmt::format("{} (record {})", to_text(member.recording->ops[call.op].work), call.record);
+}
+
+bool same_call(const Work& a, const Work& b) {
+  const auto &x = std::get<Collective>(a), &y = std::get<Collective>(b);
+  return x.kind == y.kind && x.bytes == y.bytes && x.root == y.root;
+}
+
+Status check_collectives(std::span<const Member> members, const job::Communicator& communicator,
+                         std::vector<std::string>& notes) {
+  const Member* first = nullptr;
+  std::uint16_t first_slot{};
+  for (std::size_t i = 0; i < communicator.ranks.size(); ++i) {
+    int index = find_member(members, communicator.ranks[i]);
+    if (index < 0 || communicator.slots[i] == job::none) continue;
+    const Member& member = members[static_cast<std::size_t>(index)];
+    auto slot = static_cast<std::uint16_t>(communicator.slots[i]);
+    if (first == nullptr) {
+      first = &member, first_slot = slot;
+      continue;
+    }
+    const CollectiveUse &a = first->print.collectives[first_slot],
+                        &b = member.print.collectives[slot];
+    if (a.count == b.count && a.hash == b.hash) continue;
+    auto ours = collective_calls(*first->recording, first_slot);
+    auto theirs = collective_calls(*member.recording, slot);
+    std::size_t n = 0;
+    while (n < ours.size() && n < theirs.size() &&
+           same_call(first->recording->ops[ours[n].op].work, member.recording->ops[theirs[n].op].work))
+      ++n;
+    bool cut = (n >= ours.size() && !first->recording->complete) ||
+               (n >= theirs.size() && !member.recording->complete);
+    std::string message = fmt::format(
+        "{}: at sequence number {} rank {} calls {}, rank {} calls {}", describe(communicator), n,
+        first->recording->identity.rank, call_text(*first, ours, n), member.recording->identity.rank,
+        call_text(member, theirs, n));
+    if (!cut)
+      return Error{message + "; the members of a communicator must make the same calls in the same "
+                             "order: are these recordings of one run?"};
+    notes.push_back(message + "; the recording is cut off there");
+  }
+  return {};
+}
+
+Status check_channels(std::span<const Member> members,
+                      std::span<const job::Communicator> communicators,
+                      std::vector<std::string>& notes) {
+  for (const Member& member : members) {
+    const std::int32_t rank = member.recording->identity.rank;
+    for (const ChannelUse& channel : member.print.channels) {
+      const job::Communicator& communicator = communicators[member.communicator[channel.slot]];
+      auto place = static_cast<std::size_t>(channel.peer);
+      int index = find_member(members, communicator.ranks[place]);
+      if (index < 0 || communicator.slots[place] == job::none) continue;
+      const Member& peer = members[static_cast<std::size_t>(index)];
+      std::int32_t own = member.recording->communicators[channel.slot].rank;
+      auto peer_slot = static_cast<std::uint16_t>(communicator.slots[place]);
+      const ChannelUse* back = nullptr;
+      for (const ChannelUse& other : peer.print.channels)
+        if (other.slot == peer_slot && other.peer == own) back = &other;
+      ChannelUse empty;
+      if (back == nullptr) back = &empty;
+      if (channel.sends == back->receives && channel.send_hash == back->receive_hash) {
+        if (back != &empty || channel.receives == 0) continue;
+        // We receive what the peer never sends: it has no channel that would complain.
+      }
+      bool send = channel.sends != back->receives || channel.send_hash != back->receive_hash;
+      auto ours = message_calls(*member.recording, channel.slot, channel.peer, send);
+      auto theirs = message_calls(*peer.recording, peer_slot, own, !send);
+      auto bytes = [](const Member& m, const CommunicatorCall& call) {
+        return std::get<PointToPoint>(m.recording->ops[call.op].work).bytes;
+      };
+      std::size_t n = 0;
+      while (n < ours.size() && n < theirs.size() && bytes(member, ours[n]) == bytes(peer, theirs[n]))
+        ++n;
+      bool cut = (n >= ours.size() && !member.recording->complete) ||
+                 (n >= theirs.size() && !peer.recording->complete);
+      std::string message = fmt::format(
+          "{}: message {} of rank {} {} rank {}: rank {} calls {}, rank {} calls {}",
+          describe(communicator), n, rank, send ? "to" : "from",
+          peer.recording->identity.rank, rank, call_text(member, ours, n),
+          peer.recording->identity.rank, call_text(peer, theirs, n));
+      if (!cut) return Error{message + "; every send needs a receive of the same size"};
+      notes.push_back(message + "; the recording is cut off there");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int find_member(std::span<const Member> members, std::int32_t rank) {
+  auto it = std::lower_bound(members.begin(), members.end(), rank, [](const Member& m, std::int32_t r) {
+    return m.recording->identity.rank < r;
+  });
+  if (it == members.end() || it->recording->identity.rank != rank) return -1;
+  return static_cast<int>(it - members.begin());
+}
+
+Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& members,
+                                                           std::int32_t world_size,
+                                                           std::vector<std::string>& notes) {
+  // A unique id may serve again after its communicator was destroyed: the n-th use on one rank is the
+  // n-th on all.
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> number;
+  std::vector<job::Communicator> result;
+  for (Member& member : members) {
+    std::map<std::uint64_t, std::uint32_t> uses;
+    const auto& communicators = member.recording->communicators;
+    const std::int32_t rank = member.recording->identity.rank;
+    for (std::uint32_t slot = 0; slot < communicators.size(); ++slot) {
+      const trace::Communicator& c = communicators[slot];
+      if (c.size < 1 || c.size > world_size || c.rank < 0 || c.rank >= c.size)
+        return Error{fmt::format("rank {}: communicator {:016x} says rank {} of {} in a job of {} "
+                                 "ranks: the recording is damaged; record again",
+                                 rank, c.id, c.rank, c.size, world_size)};
+      auto [it, fresh] = number.try_emplace({c.id, uses[c.id]++}, result.size());
+      if (fresh) {
+        auto size = static_cast<std::size_t>(c.size);
+        result.push_back({c.id, std::vector<std::int32_t>(size, -1),
+                          std::vector<std::uint32_t>(size, job::none), c.name});
+      }
+      job::Communicator& communicator = result[it->second];
+      if (communicator.ranks.size() != static_cast<std::size_t>(c.size))
+        return Error{fmt::format("{}: rank {} says it has {} members: are these recordings of one run?",
+                                 describe(communicator), rank, c.size)};
+      auto place = static_cast<std::size_t>(c.rank);
+      if (communicator.ranks[place] >= 0)
+        return Error{fmt::format("{}: ranks {} and {} both say they are its rank {}: are these "
+                                 "recordings of one run?",
+                                 describe(communicator), communicator.ranks[place], rank, c.rank)};
+      communicator.ranks[place] = rank;
+      communicator.slots[place] = slot;
+      if (communicator.name.empty()) communicator.name = c.name;
+      member.communicator.push_back(it->second);
+    }
+  }
+  for (job::Communicator& communicator : result) place_unrecorded(communicator, world_size, notes);
+  return result;
+}
+
+Status check_calls(std::span<const Member> members,
+                   std::span<const job::Communicator> communicators,
+                   std::vector<std::string>& notes) {
+  for (const job::Communicator& communicator : communicators)
+    if (Status ok = check_collectives(members, communicator, notes); !ok) return ok;
+  return check_channels(members, communicators, notes);
+}
+
+}  // namespace maya::collate

@@ -1,0 +1,129 @@
+#include "collate/cuts.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace maya::collate {
+namespace {
+
+using trace::Kind;
+
+// A first, partial segment from the start of training to the first end of a step.
+void open_first(const Sequence& sequence, Cuts& cuts) {
+  std::size_t begin = sequence.first_heavy();
+  if (!cuts.empty() && begin < cuts.front()) cuts.insert(cuts.begin(), begin);
+}
+
+struct Best {
+  Cuts cuts;
+  double score{-1};
+  // Ties go to more segments, then to the earlier start.
+  void offer(const Sequence& sequence, Cuts candidate, std::size_t exactly) {
+    if (candidate.size() < 2 || (exactly != 0 && candidate.size() != exactly + 1)) return;
+    double value = regularity(sequence, candidate).score;
+    bool better = value > score ||
+                  (value == score && (candidate.size() > cuts.size() ||
+                                      (candidate.size() == cuts.size() && candidate[0] < cuts[0])));
+    if (better) cuts = std::move(candidate), score = value;
+  }
+};
+
+}  // namespace
+
+Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence,
+                   std::string_view name) {
+  Cuts cuts;
+  int depth = 0, open = 0;
+  std::size_t end = 0;
+  for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
+    const trace::Record& r = recording.records[i];
+    if (r.kind == Kind::range_push) {
+      ++depth;
+      if (r.value < recording.strings.size() && recording.strings[r.value] == name) {
+        cuts.push_back(sequence.at(i));
+        open = depth;
+      }
+    } else if (r.kind == Kind::range_pop) {
+      if (depth == open) end = sequence.at(i), open = 0;
+      --depth;
+    }
+  }
+  if (!cuts.empty()) cuts.push_back(end > cuts.back() ? end : sequence.size());
+  return cuts;
+}
+
+Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence) {
+  // Several sources may speak (a profiler, optimizer hooks): the one that speaks least often, but more
+  // than once, divides into whole steps.
+  std::map<std::uint32_t, Cuts> sources;
+  for (std::uint32_t i = 0; i < recording.records.size(); ++i)
+    if (recording.records[i].kind == Kind::step_boundary)
+      sources[recording.records[i].value].push_back(sequence.at(i));
+  Cuts best;
+  for (auto& [source, cuts] : sources) {
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    if (best.size() < 2 || (cuts.size() >= 2 && cuts.size() < best.size())) best = cuts;
+  }
+  open_first(sequence, best);
+  return best;
+}
+
+Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
+  std::vector<std::size_t> at, gaps;
+  for (std::size_t i = 0; i < sequence.size(); ++i)
+    if (sequence.optimizer(i)) {
+      if (!at.empty()) gaps.push_back(i - at.back());
+      at.push_back(i);
+    }
+  if (at.empty()) return {};
+  // An update is many launches close together; forward and backward lie between updates. How wide
+  // "close" is differs, so each clear jump in the widths is tried.
+  std::vector<std::size_t> widths = gaps;
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  std::vector<std::size_t> thresholds{sequence.size()};   // one update only
+  for (std::size_t i = 0; i < widths.size(); ++i)
+    if (i == 0 || widths[i] >= 1.5 * static_cast<double>(widths[i - 1])) thresholds.push_back(widths[i]);
+  Best best;
+  for (std::size_t threshold : thresholds) {
+    Cuts cuts;
+    for (std::size_t i = 0; i < at.size(); ++i)
+      if (i + 1 == at.size() || gaps[i] >= threshold) cuts.push_back(at[i] + 1);
+    open_first(sequence, cuts);
+    best.offer(sequence, std::move(cuts), exactly);
+  }
+  return best.cuts;
+}
+
+Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
+  // A stretch of ops that occurs once per step is an anchor. Which one does shows by how equal the
+  // segments between its occurrences are. All stretches of one length together have as many
+  // occurrences as there are symbols, so trying all of them is linear.
+  Best best;
+  for (std::size_t width : {std::size_t{1}, std::size_t{4}, std::size_t{16}}) {
+    if (sequence.size() < 2 * width) break;
+    for (bool exact : {true, false}) {
+      std::unordered_map<std::uint64_t, Cuts> occurrences;
+      for (std::size_t i = 0; i + width <= sequence.size(); ++i)
+        occurrences[exact ? sequence.exact(i, i + width) : sequence.shape(i, i + width)].push_back(i);
+      std::vector<const Cuts*> candidates;   // in order of appearance: the map's order is arbitrary
+      for (const auto& [hash, places] : occurrences)
+        if (places.size() >= 2) candidates.push_back(&places);
+      std::sort(candidates.begin(), candidates.end(),
+                [](const Cuts* a, const Cuts* b) { return a->front() < b->front(); });
+      for (const Cuts* places : candidates) {
+        best.offer(sequence, *places, exactly);
+        if (exactly != 0) {   // the last step runs to the end
+          Cuts closed = *places;
+          closed.push_back(sequence.size());
+          best.offer(sequence, std::move(closed), exactly);
+        }
+      }
+    }
+  }
+  // Half of the run or more in like segments, or there is no period.
+  return best.score >= 0.3 || exactly != 0 ? best.cuts : Cuts{};
+}
+
+}  // namespace maya::collate

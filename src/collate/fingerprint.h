@@ -1,0 +1,46 @@
+// What one rank's recording looks like to the others: a hash of its op stream, its communicators'
+// call sequences and its point-to-point channels. One pass over the records.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "maya/result.h"
+#include "maya/trace.h"
+
+namespace maya::collate {
+
+// Calls on one communicator, in order.
+struct CollectiveUse {
+  std::uint32_t count{};
+  std::uint64_t hash{};   // of kinds, sizes and roots: what must agree between the members
+};
+
+// Messages to and from one peer on one communicator; numbered in order of first use.
+struct ChannelUse {
+  std::uint16_t slot{};
+  std::int32_t peer{};
+  std::uint32_t sends{}, receives{};
+  std::uint64_t send_hash{}, receive_hash{};   // of the bytes, in order
+};
+
+struct Fingerprint {
+  // Equal for ranks that do the same. Host times, annotations, the interleaving of threads, numbers
+  // given to events and peers of messages do not enter.
+  std::uint64_t hash{};
+  std::vector<CollectiveUse> collectives;   // per communicator slot
+  std::vector<ChannelUse> channels;
+};
+
+// Also checks that every index in the recording is within its table, so that later passes need not.
+Result<Fingerprint> fingerprint(const trace::Recording& recording);
+
+// Records of the calls on one communicator slot, graph launches expanded: what sequence number n was.
+struct CommunicatorCall {
+  std::uint32_t record{}, op{};
+};
+std::vector<CommunicatorCall> collective_calls(const trace::Recording& recording, std::uint16_t slot);
+std::vector<CommunicatorCall> message_calls(const trace::Recording& recording, std::uint16_t slot,
+                                            std::int32_t peer, bool send);
+
+}  // namespace maya::collate

@@ -1,0 +1,124 @@
+#include "collate/sequence.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "collate/hash.h"
+
+namespace maya::collate {
+namespace {
+
+using trace::Kind;
+
+constexpr std::uint64_t base = 0x2545f4914f6cdd1dull;   // odd; arithmetic is modulo 2^64
+
+bool heavy(const Work& work) {
+  return std::holds_alternative<Gemm>(work) || std::holds_alternative<Convolution>(work) ||
+         std::holds_alternative<Attention>(work) || std::holds_alternative<Rnn>(work) ||
+         std::holds_alternative<TritonKernel>(work);
+}
+
+struct Symbol {
+  std::uint64_t exact{}, shape{};
+  bool optimizer{}, heavy{};
+};
+
+Symbol symbol_of(const Op& op) {
+  return {hash_op(op), hash_op_shape(op), std::holds_alternative<OptimizerStep>(op.work),
+          heavy(op.work)};
+}
+
+}  // namespace
+
+Sequence::Sequence(const trace::Recording& recording) {
+  std::vector<Symbol> ops, graphs;
+  for (const Op& op : recording.ops) ops.push_back(symbol_of(op));
+  auto of_record = [&](const trace::Record& r) -> const Symbol* {
+    switch (r.kind) {
+      case Kind::launch: case Kind::copy: case Kind::fill: case Kind::collective:
+      case Kind::point_to_point:
+        return &ops[r.value];
+      case Kind::graph_launch:
+        return &graphs[r.value];
+      default:
+        return nullptr;
+    }
+  };
+  for (const trace::Graph& graph : recording.graphs) {
+    Symbol all{graph.nodes.size(), graph.nodes.size()};
+    for (const trace::GraphNode& node : graph.nodes)
+      if (node.record.kind != Kind::graph_launch)
+        if (const Symbol* s = of_record(node.record)) {
+          all.exact = mix(all.exact, s->exact);
+          all.shape = mix(all.shape, s->shape);
+          all.optimizer |= s->optimizer;
+          all.heavy |= s->heavy;
+        }
+    graphs.push_back(all);
+  }
+  bool found = false;
+  for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
+    const Symbol* s = of_record(recording.records[i]);
+    if (s == nullptr) continue;
+    if (s->heavy && !found) first_heavy_ = record_.size(), found = true;
+    record_.push_back(i);
+    optimizer_.push_back(s->optimizer);
+    exact_.push_back(exact_.back() * base + s->exact);
+    shape_.push_back(shape_.back() * base + s->shape);
+    power_.push_back(power_.back() * base);
+  }
+}
+
+std::size_t Sequence::at(std::uint32_t record) const {
+  return static_cast<std::size_t>(std::lower_bound(record_.begin(), record_.end(), record) -
+                                  record_.begin());
+}
+
+std::uint64_t Sequence::exact(std::size_t begin, std::size_t end) const {
+  return exact_[end] - exact_[begin] * power_[end - begin];
+}
+std::uint64_t Sequence::shape(std::size_t begin, std::size_t end) const {
+  return shape_[end] - shape_[begin] * power_[end - begin];
+}
+
+Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts) {
+  Regularity best;
+  if (cuts.size() < 2) return best;
+  const std::size_t segments = cuts.size() - 1;
+  // The signature that covers most of the sequence is what a step looks like.
+  auto judge = [&](double weight, auto&& signature) {
+    std::unordered_map<std::uint64_t, std::pair<std::size_t, std::size_t>> seen;   // count, symbols
+    for (std::size_t k = 0; k < segments; ++k) {
+      auto& [count, symbols] = seen[signature(cuts[k], cuts[k + 1])];
+      ++count, symbols += cuts[k + 1] - cuts[k];
+    }
+    std::uint64_t modal{};
+    std::pair<std::size_t, std::size_t> top{};
+    for (const auto& [key, value] : seen)
+      if (value.second > top.second || (value.second == top.second && key < modal))
+        modal = key, top = value;
+    if (top.first < 2) return;
+    double score = weight * static_cast<double>(top.second) / static_cast<double>(sequence.size()) *
+                   static_cast<double>(top.first) / static_cast<double>(segments);
+    if (score <= best.score) return;
+    best.score = score;
+    best.steady.clear();
+    for (std::size_t k = 0; k < segments; ++k)
+      best.steady.push_back(signature(cuts[k], cuts[k + 1]) == modal);
+  };
+  judge(1.0, [&](std::size_t a, std::size_t b) { return sequence.exact(a, b); });
+  judge(0.9, [&](std::size_t a, std::size_t b) { return sequence.shape(a, b); });
+  // Data-dependent jitter: steps of nearly the same length.
+  std::vector<std::size_t> lengths;
+  for (std::size_t k = 0; k < segments; ++k) lengths.push_back(cuts[k + 1] - cuts[k]);
+  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(segments / 2),
+                   lengths.end());
+  auto median = static_cast<double>(lengths[segments / 2]);
+  judge(0.7, [&](std::size_t a, std::size_t b) {
+    double length = static_cast<double>(b - a);
+    return std::uint64_t{length >= 0.9 * median && length <= 1.1 * median};
+  });
+  return best;
+}
+
+}  // namespace maya::collate

@@ -1,0 +1,168 @@
+#include "collate/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "collate/cuts.h"
+#include "collate/sequence.h"
+
+namespace maya::collate {
+namespace {
+
+using trace::Kind;
+
+// What happened in one step of one class, to tell steady ones from warm-up.
+struct Content {
+  double host_ns{};
+  bool sets_up{};   // communicators created, device memory taken
+};
+
+std::vector<Content> contents(const job::RankClass& c) {
+  std::vector<Content> result;
+  for (std::size_t k = 0; k + 1 < c.step_begin.size(); ++k) {
+    Content content;
+    for (std::uint32_t i = c.step_begin[k]; i < c.step_begin[k + 1]; ++i) {
+      const trace::Record& r = c.recording.records[i];
+      if (r.kind == Kind::wide) continue;
+      content.host_ns += r.host_ns;
+      if (r.kind == Kind::host_gap) content.host_ns += 1e3 * r.value;
+      content.sets_up |= r.kind == Kind::communicator_create || r.kind == Kind::allocate;
+    }
+    result.push_back(content);
+  }
+  return result;
+}
+
+class Finder {
+ public:
+  Finder(job::Job& job, const Options& options) : job_(job), options_(options) {
+    for (const job::RankClass& c : job.classes) sequences_.emplace_back(c.recording);
+  }
+
+  Status run() {
+    using job::StepsFoundBy;
+    if (!options_.step_range.empty()) {
+      auto by_name = [&](std::size_t c) {
+        return cuts_by_range(job_.classes[c].recording, sequences_[c], options_.step_range);
+      };
+      if (!accept(StepsFoundBy::user, by_name, 1))
+        return Error{fmt::format("no annotated range named \"{}\" opens the same number of steps on "
+                                 "every rank; leave the name out to have the steps found",
+                                 options_.step_range)};
+      return {};
+    }
+    auto by_optimizer = [&](std::size_t c) { return cuts_by_optimizer(sequences_[c], options_.steps); };
+    auto by_period = [&](std::size_t c) { return cuts_by_period(sequences_[c], options_.steps); };
+    if (options_.steps > 0) {
+      if (options_.steps == 1) return whole_run(StepsFoundBy::user), Status{};
+      if (accept(StepsFoundBy::user, by_optimizer, 1) || accept(StepsFoundBy::user, by_period, 1))
+        return {};
+      return Error{fmt::format("the recording does not divide into {} steps; leave the number out to "
+                               "have the steps found", options_.steps)};
+    }
+    auto by_annotation = [&](std::size_t c) {
+      return cuts_by_annotation(job_.classes[c].recording, sequences_[c]);
+    };
+    if (accept(StepsFoundBy::annotation, by_annotation, 2)) return {};
+    if (accept(StepsFoundBy::optimizer, by_optimizer, 2)) return {};
+    if (accept(StepsFoundBy::period, by_period, 2)) return {};
+    if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
+    if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
+    whole_run(StepsFoundBy::whole_run);
+    job_.notes.push_back("no repeating step was found: the whole run after initialization counts as one");
+    return {};
+  }
+
+ private:
+  // The same method must divide every class into the same number of steps, at least `least`.
+  bool accept(job::StepsFoundBy by, const std::function<Cuts(std::size_t)>& find, std::size_t least) {
+    std::vector<Cuts> cuts;
+    std::size_t fewest = SIZE_MAX, most = 0;
+    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
+      cuts.push_back(find(c));
+      fewest = std::min(fewest, cuts.back().size());
+      most = std::max(most, cuts.back().size());
+    }
+    if (fewest < least + 1) return false;
+    if (fewest != most) {
+      if (!job_.truncated) return false;
+      for (Cuts& c : cuts) c.resize(fewest);   // a rank that died saw fewer steps
+    }
+    std::vector<std::uint8_t> steady(fewest - 1, 1);
+    for (std::size_t c = 0; c < cuts.size(); ++c) {
+      Regularity regular = regularity(sequences_[c], cuts[c]);
+      if (!regular.steady.empty())
+        for (std::size_t k = 0; k < steady.size(); ++k) steady[k] &= regular.steady[k];
+      const auto& records = job_.classes[c].recording.records;
+      auto& begin = job_.classes[c].step_begin;
+      begin.clear();
+      for (std::size_t cut : cuts[c])
+        // A step opens right after the last work of the one before: syncs, annotations and whatever
+        // the host does there belong to the step they follow.
+        begin.push_back(cut < sequences_[c].size() ? sequences_[c].record(cut)
+                                                   : static_cast<std::uint32_t>(records.size()));
+    }
+    job_.found_by = by;
+    measure(std::move(steady));
+    return true;
+  }
+
+  // Steady steps count; the first ones are left out while they still set up or their host is slow.
+  void measure(std::vector<std::uint8_t> steady) {
+    const std::size_t steps = steady.size();
+    auto count = [&] { return std::count(steady.begin(), steady.end(), 1); };
+    if (count() == 0) std::fill(steady.begin(), steady.end(), 1);
+    std::vector<std::uint8_t> sets_up(steps), slow(steps);
+    for (const job::RankClass& c : job_.classes) {
+      std::vector<Content> content = contents(c);
+      std::vector<double> times;
+      for (const Content& k : content) times.push_back(k.host_ns);
+      std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                       times.end());
+      double median = times[times.size() / 2];
+      for (std::size_t k = 0; k < steps; ++k) {
+        sets_up[k] |= content[k].sets_up;
+        slow[k] |= content[k].host_ns > 1.5 * median;
+      }
+    }
+    auto leave_out = [&](auto&& condition) {
+      std::vector<std::uint8_t> fewer = steady;
+      for (std::size_t k = 0; k < steps && condition(k); ++k) fewer[k] = 0;
+      if (std::count(fewer.begin(), fewer.end(), 1) > 0) steady = std::move(fewer);
+    };
+    leave_out([&](std::size_t k) { return k == 0; });
+    leave_out([&](std::size_t k) { return k == 0 || sets_up[k] != 0 || slow[k] != 0; });
+    job_.measured = std::move(steady);
+    job_.warmup_steps = static_cast<std::uint32_t>(
+        std::find(job_.measured.begin(), job_.measured.end(), 1) - job_.measured.begin());
+  }
+
+  void single() {
+    job_.notes.push_back("the run has one step: it is measured with whatever warm-up is in it; two or "
+                         "more steps give a steadier answer");
+  }
+
+  void whole_run(job::StepsFoundBy by) {
+    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
+      job::RankClass& k = job_.classes[c];
+      const Sequence& s = sequences_[c];
+      std::uint32_t begin = s.size() > 0 ? s.record(s.first_heavy()) : 0;
+      k.step_begin = {begin, static_cast<std::uint32_t>(k.recording.records.size())};
+    }
+    job_.found_by = by;
+    job_.measured = {1};
+    job_.warmup_steps = 0;
+  }
+
+  job::Job& job_;
+  const Options& options_;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace
+
+Status find_steps(job::Job& job, const Options& options) { return Finder(job, options).run(); }
+
+}  // namespace maya::collate
