@@ -1,8 +1,11 @@
 // The `maya` program: a tree of verbs (command.h).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/verbs.h"  // generated from the list in CMakeLists.txt
@@ -41,7 +44,13 @@ int main(int argc, char** argv) {
   app.fallthrough(false);
   add_verbs(app);
   try {
-    app.parse(argc, argv);
+    // `maya run … -- COMMAND`: the verb takes everything from the first word that is no option of its
+    // own; the mark in front of it is for people (CLI11 would end the verb there).
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words.front() == "run")
+      if (auto mark = std::find(words.begin(), words.end(), "--"); mark != words.end()) words.erase(mark);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
     return success;
   } catch (const CLI::RuntimeError& end) {
     return end.get_exit_code();

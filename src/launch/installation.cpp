@@ -26,7 +26,7 @@ bool is_shared_library(const fs::directory_entry& entry) {
 Result<Installation> installation_at(const std::string& prefix, const std::string& libraries) {
   Installation found;
   found.prefix = prefix;
-  found.libraries = libraries.empty() ? prefix + "/lib" : libraries;
+  found.libraries = libraries.empty() ? prefix + "/lib/maya" : libraries;
   found.programs = prefix + "/libexec";
   std::error_code code;
   fs::directory_iterator entries(found.libraries, code);

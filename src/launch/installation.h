@@ -1,6 +1,6 @@
 // Where Maya's own files are. The build tree, a prefix and the Python package look the same:
 //
-//   <prefix>/bin/maya   <prefix>/lib/lib*.so*   <prefix>/libexec/nvidia-smi   <prefix>/catalog/
+//   <prefix>/bin/maya   <prefix>/lib/maya/lib*.so*   <prefix>/libexec/nvidia-smi
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace maya::launch {
 
 struct Installation {
   std::string prefix;
-  std::string libraries;                // <prefix>/lib, or MAYA_LIB_DIR
+  std::string libraries;                // <prefix>/lib/maya, or MAYA_LIB_DIR
   std::string programs;                 // <prefix>/libexec: goes in front of PATH
   std::vector<std::string> preload;     // absolute paths, the device first
 };

@@ -1,0 +1,26 @@
+// The emulated machine as nvidia-smi shows it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "maya/catalog.h"
+#include "maya/result.h"
+
+namespace maya::nvidia_smi {
+
+struct Machine {
+  catalog::Cluster cluster;
+  std::vector<int> gpus;  // indices, as narrowed by --id
+};
+
+// From device.txt of the run this process belongs to.
+Result<Machine> read_machine(const std::string& run_directory);
+
+std::string uuid(int index);
+std::string bus_id(int index);
+std::string driver_version();
+std::string cuda_version();
+long total_mib(const catalog::Gpu& gpu);
+
+}  // namespace maya::nvidia_smi

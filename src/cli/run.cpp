@@ -1,0 +1,273 @@
+// maya run: a training command on the emulated cluster, recorded, then predicted.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "catalog/flat.h"
+#include "cli/command.h"
+#include "launch/environment.h"
+#include "launch/executable.h"
+#include "launch/installation.h"
+#include "launch/nodes.h"
+#include "launch/python.h"
+#include "launch/run_directory.h"
+#include "launch/run_file.h"
+#include "launch/supervise.h"
+#include "maya/catalog.h"
+#include "maya/report.h"
+#include "predict/predict.h"
+#include "predict/settings.h"
+
+namespace maya::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"};
+  std::vector<std::string> set;
+  int nodes{};
+  bool no_predict{}, json{}, quiet{};
+};
+
+// A port nobody listens on now. torchrun's own default is one fixed number, and two runs would meet
+// there.
+int free_port() {
+  int port = 0;
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (listener >= 0 && bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    port = ntohs(address.sin_port);
+  }
+  if (listener >= 0) close(listener);
+  return port;
+}
+
+// "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
+std::string run_name(const std::vector<std::string>& command) {
+  for (const auto& word : command) {
+    fs::path path(word);
+    if (path.extension() == ".py" || path.extension() == ".sh") return path.stem().string();
+  }
+  return fs::path(command.front()).filename().string();
+}
+
+Result<catalog::Cluster> resolve_cluster(const Options& options, const predict::Settings& settings, int nodes,
+                                         std::string& spec) {
+  auto catalogue = catalog::Catalog::load();
+  if (!catalogue) return catalogue.error();
+  spec = options.cluster;
+  auto cluster = catalogue->cluster(spec, settings.cluster);
+  if (!cluster || cluster->nodes >= nodes) return cluster;
+  if (spec.find(':') != std::string::npos || fs::exists(spec)) {
+    return Error{
+        fmt::format("the command asks for {} nodes and the cluster {} has {}; name a larger one",
+                    nodes, spec, cluster->nodes)};
+  }
+  spec += fmt::format(":{}", nodes);  // no count given: as many as the command asks for
+  return catalogue->cluster(spec, settings.cluster);
+}
+
+int count_recordings(const std::string& directory) {
+  int count = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    std::string name = entry.path().filename().string();
+    count += name.rfind("rank-", 0) == 0 && entry.path().extension() == ".maya";
+  }
+  return count;
+}
+
+// Processes of the run leave what the user should know here, one line each; each line once.
+void print_notes(const std::string& directory) {
+  std::ifstream file(directory + "/notes.txt");
+  std::set<std::string> seen;
+  for (std::string line; std::getline(file, line);) {
+    if (seen.insert(line).second) fmt::print(stderr, "maya: {}\n", line);
+  }
+}
+
+// One sentence on why a command that ended well left no recording.
+std::string why_no_recording(const launch::Executable& executable) {
+  auto path = launch::python_of(executable);
+  if (!path) {
+    return executable.loader.empty() && executable.interpreter.empty()
+               ? "nothing was recorded: the program is linked statically, and Maya replaces shared "
+                 "libraries only"
+               : "nothing was recorded: no process of the command used CUDA (a program that links "
+                 "the CUDA runtime "
+                 "statically must be rebuilt with `nvcc -cudart shared`)";
+  }
+  auto python = launch::inspect_python(*path);
+  if (python && !python->torch) {
+    return fmt::format("nothing was recorded: the command did not use CUDA ({} has no torch)",
+                       *path);
+  }
+  if (python && python->torch->cuda.empty()) {
+    return fmt::format(
+        "nothing was recorded: torch {} of {} is a build without CUDA; install a CUDA build of "
+        "torch "
+        "(no NVIDIA package is needed)",
+        python->torch->version, *path);
+  }
+  return "nothing was recorded: the command never touched the device (does it choose the CPU? "
+         "`maya doctor` checks the "
+         "set-up)";
+}
+
+int print_prediction(const std::string& directory, const std::string& spec, const predict::Pairs& settings,
+                     const Options& options) {
+  predict::Options asked;
+  asked.cluster = spec;
+  asked.settings = settings;
+  asked.steps = options.steps;
+  asked.keep_spans = true;
+  auto outcome = predict::predict_run(directory, asked);
+  if (!outcome) return fail(outcome.error());
+  if (auto written = predict::write_results(directory, *outcome); !written) return fail(written.error());
+  fmt::print("{}", options.json ? report::to_json(outcome->prediction)
+                                : report::summary(outcome->prediction, report::style_of_stdout()));
+  return success;
+}
+
+int run(const Options& options, std::vector<std::string> command) {
+  if (!command.empty() && command.front() == "--") command.erase(command.begin());
+  if (command.empty()) return fail("run: no command given; write it after --", usage);
+  if (command.front().size() > 1 && command.front()[0] == '-') {
+    return fail(fmt::format("run: unknown option {}", command.front()), usage);
+  }
+  if (options.ranks != "all") {
+    return fail(fmt::format("run: --ranks {}: only `all` can be recorded so far", options.ranks),
+                usage);
+  }
+  if (options.nodes < 0) return fail("run: --nodes wants a positive number", usage);
+
+  auto installation = launch::find_installation();
+  if (!installation) return fail(installation.error());
+  auto user = launch::current_environment();
+  auto search_path = user.find("PATH");
+  auto executable = launch::find_executable(
+      command.front(), search_path == user.end() ? "/usr/bin:/bin" : search_path->second);
+  if (!executable) return fail(executable.error());
+  auto asked = launch::nodes_asked(command, user);
+  if (!asked) return fail(asked.error(), usage);
+  int nodes = options.nodes ? options.nodes : *asked;
+  predict::Pairs pairs;
+  for (const auto& text : options.set) {
+    auto pair = predict::split_setting(text);
+    if (!pair) return fail(pair.error(), usage);
+    pairs.push_back(*pair);
+  }
+  auto settings = predict::parse_settings(pairs);
+  if (!settings) return fail(settings.error(), usage);
+  std::string spec;
+  auto cluster = resolve_cluster(options, *settings, nodes, spec);
+  if (!cluster) return fail(cluster.error());
+
+  auto directory = launch::RunDirectory::create(options.out, run_name(command));
+  if (!directory) return fail(directory.error());
+  launch::RunFile file;
+  file.command = command;
+  file.directory = fs::current_path().string();
+  file.cluster = spec;
+  file.gpu = cluster->gpu.name;
+  file.nodes = nodes;
+  file.gpus_per_node = cluster->gpus_per_node;
+  file.started = launch::now_utc();
+  std::string run_file = directory->path() + "/run.toml";
+  if (auto status =
+          launch::write_file(directory->path() + "/device.txt", catalog::to_flat(*cluster));
+      !status) {
+    return fail(status.error());
+  }
+  if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
+    return fail(status.error());
+
+  auto environment =
+      launch::training_environment(user, *installation, {directory->path(), free_port()});
+  if (!environment) return fail(environment.error());
+  std::vector<launch::Process> processes;
+  for (auto& node : launch::node_commands(command, nodes)) {
+    auto own = *environment;
+    for (const auto& [name, value] : node.extra) own[name] = value;
+    processes.push_back({executable->path, std::move(node.words), launch::as_block(own)});
+  }
+  if (!options.quiet) {
+    fmt::print(stderr, "maya: {} on {} × {} ({}){}, recording to {}\n", command.front(),
+               cluster->gpus_per_node * nodes, cluster->gpu.name, spec,
+               nodes > 1 ? fmt::format(", {} nodes side by side", nodes) : "", directory->shown());
+  }
+  std::fflush(stdout);
+  auto code = launch::supervise(processes);
+  if (!code) return fail(code.error());
+
+  file.ended = launch::now_utc();
+  file.exit_code = *code;
+  file.recordings = count_recordings(directory->path());
+  if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
+    fail(status.error());
+  print_notes(directory->path());
+  if (file.recordings == 0) {
+    if (*code == 0) return fail(why_no_recording(*executable));
+    fail(fmt::format(
+        "nothing was recorded: the command ended with code {} before it touched the device",
+        *code));
+    return *code;
+  }
+  if (*code != 0) {
+    fmt::print(stderr, "maya: the command ended with code {}; what it did until then is recorded\n",
+               *code);
+  }
+  if (options.no_predict) return *code;
+  int predicted = print_prediction(directory->path(), spec, pairs, options);
+  return *code ? *code : predicted;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand(
+      "run", "Run a training command on an emulated cluster and predict its step");
+  verb->footer(
+      "Examples:\n"
+      "  maya run --cluster dgx-h100 -- torchrun --nproc-per-node 8 train.py\n"
+      "  maya run --cluster a100-80gb-sxm -- python train.py --batch 16\n"
+      "  maya run --cluster dgx-a100 -- torchrun --nnodes 2 --node-rank 0 --nproc-per-node 8 "
+      "train.py\n"
+      "A command for one node of several is started once per node, side by side, each with its "
+      "node rank.\n"
+      "Exits with the command's own code.");
+  verb->add_option("--cluster", options->cluster,
+                   "Cluster[:nodes], GPU, or a TOML file (see `maya clusters`)")
+      ->capture_default_str();
+  verb->add_option("--out", options->out,
+                   "Directory of the run (default: maya-runs/<time>-<script>)");
+  verb->add_option("--ranks", options->ranks, "Ranks to run: all")->capture_default_str();
+  verb->add_option("--steps", options->steps, "Steps to average over: auto, or the last N")
+      ->capture_default_str();
+  verb->add_option("--nodes", options->nodes,
+                   "Start the command this many times, as on so many nodes");
+  verb->add_option("--set", options->set, "Change one figure of the cluster: key=value, repeatable")
+      ->allow_extra_args(false);
+  verb->add_flag("--no-predict", options->no_predict, "Record only");
+  verb->add_flag("--json", options->json,
+                 "Print prediction.json at the end instead of the summary");
+  verb->add_flag("--quiet", options->quiet, "No line before the command starts");
+  verb->prefix_command();
+  verb->callback([options, verb] { finish(run(*options, verb->remaining())); });
+}
+
+}  // namespace maya::cli
