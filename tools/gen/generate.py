@@ -30,7 +30,7 @@ def write_if_changed(path, text):
 
 def stub(function, library):
     """One macro use; see src/shim/stub.h for what it expands to."""
-    kind = {"manual": "PENDING", "unsupported": "UNSUPPORTED"}.get(function.treatment, "HARMLESS")
+    kind = "UNSUPPORTED" if function.treatment in ("manual", "unsupported") else "HARMLESS"
     returns = function.signature_for(library).split("(", 1)[0].strip() or library.status_type or "int"
     harmless = function.treatment.split(":")[1] if ":" in function.treatment else library.success
     value = harmless if kind == "HARMLESS" else library.not_supported

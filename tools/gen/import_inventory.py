@@ -91,27 +91,25 @@ def driver_versions(spec, typedefs):
     """base name → sorted list of (since, symbol, per-thread symbol); written to and read from driver_versions.csv."""
     path = pathlib.Path(spec) / "driver_versions.csv"
     if typedefs:
-        forms = collections.defaultdict(set)
+        plain = collections.defaultdict(set)
         per_thread = collections.defaultdict(set)
         for header in typedefs:
             for base, since, suffix in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_pt(?:sz|ds))?\)", pathlib.Path(header).read_text()):
-                forms[base].add(int(since))
+                # The per-thread form of an old function came with 7.0 and carries that number, not the original's.
                 if suffix:
                     per_thread[base].add((int(since), suffix))
+                else:
+                    plain[base].add(int(since))
         with open(path, "w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["function", "since", "symbol", "per_thread_symbol"])
-            for base in sorted(forms):
-                # The per-thread form of an old function was added with 7.0 and carries that number instead of the original's.
-                plain = sorted(since for since in forms[base] if (since, "_ptsz") not in per_thread[base]
-                               and (since, "_ptds") not in per_thread[base] or since != 7000)
-                for index, since in enumerate(plain):
+            for base in sorted(plain):
+                since = sorted(plain[base])
+                for index, first in enumerate(since):
+                    last = since[index + 1] if index + 1 < len(since) else float("inf")
                     symbol = base + (f"_v{index + 1}" if index else "")
-                    newest_at = max((s for s, _ in per_thread[base] if s >= since), default=None)
-                    ours = [(s, x) for s, x in per_thread[base]
-                            if s >= since and (index + 1 == len(plain) or s < plain[index + 1])]
-                    suffix = ours[-1][1] if ours and newest_at else ""
-                    writer.writerow([base, since, symbol, symbol + suffix if suffix else ""])
+                    suffix = next((text for at, text in per_thread[base] if first <= at < last), "")
+                    writer.writerow([base, first, symbol, symbol + suffix if suffix else ""])
     if not path.exists():
         return {}
     table = collections.defaultdict(list)
@@ -133,6 +131,27 @@ def asked_at_runtime(spec, versions):
             if not forms:
                 asked[row["library"]].add(row["function"])
     return asked
+
+
+def write_needed(inventory, spec, libraries):
+    """spec/needed_symbols.csv: what released packages bind to, so that a test needs no wheels."""
+    nodes = {library.version_node: library.soname for library in libraries if library.version_node}
+    unversioned = {"driver": "libcuda.so.1", "nvml": "libnvidia-ml.so.1", "nccl": "libnccl.so.2",
+                   "cusparseLt": "libcusparseLt.so.0", "cufile": "libcufile.so.0"}
+    needed = collections.defaultdict(set)
+    for row in rows(inventory, "api_usage"):
+        version = row["symbol_version"]
+        soname = nodes.get(version) if version else unversioned.get(row["library"])
+        if soname:
+            needed[(soname, row["symbol"], version)].add(f"{row['package']} {row['version']}")
+    with open(pathlib.Path(spec) / "needed_symbols.csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["soname", "symbol", "version", "used_by"])
+        for (soname, symbol, version), users in sorted(needed.items()):
+            newest = max((user for user in users if user.startswith("torch ")), key=version_key, default=min(users))
+            writer.writerow([soname, symbol, version, newest])
+    print(f"needed_symbols: {len(needed)}")
+    return [(soname, symbol) for soname, symbol, _ in needed]
 
 
 def default_treatment(function, used):
@@ -157,6 +176,9 @@ def main():
         if library and row["symbol"] not in (row["symbol_version"], row["soname"], "_init", "_fini"):
             exports[library.library][row["symbol"]].add(row["soname"])
 
+    # A package may bind to a symbol of a newer library than the inventory has looked into.
+    for soname, symbol in write_needed(args.inventory, args.spec, libraries):
+        exports[sonames[soname].library][symbol].add(soname)
     found = signatures(args.inventory)
     used = used_symbols(args.inventory)
     versions = driver_versions(args.spec, args.typedefs)
