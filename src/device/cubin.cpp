@@ -1,0 +1,351 @@
+#include "device/cubin.h"
+
+#include <elf.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "device/lz4.h"
+
+namespace maya::device {
+namespace {
+
+constexpr std::uint32_t container_magic = 0xBA55ED50;
+constexpr std::uint32_t wrapper_magic = 0x466243b1;   // __fatBinC_Wrapper_t
+constexpr std::uint32_t wrapper2_magic = 0x466243b2;
+
+struct Container {
+  std::uint32_t magic;
+  std::uint16_t version, header_bytes;
+  std::uint64_t bytes;
+};
+struct Entry {
+  std::uint16_t kind, version;  // kind 1: PTX, 2: ELF
+  std::uint32_t header_bytes;
+  std::uint64_t payload_bytes;
+  std::uint32_t compressed_bytes, unused;
+  std::uint16_t minor, major;
+  std::uint32_t capability, name_offset, name_bytes;
+  std::uint64_t flags, zero, raw_bytes;
+};
+static_assert(sizeof(Entry) == 64);
+constexpr std::uint64_t flag_lz4 = 0x2000, flag_zstd = 0x8000;
+constexpr std::uint64_t flag_exact = 0x100000;   // sm_90a and the like
+constexpr std::uint64_t flag_family = 0x200000;  // sm_100f and the like
+
+struct Wrapper {
+  std::uint32_t magic, version;
+  const void* data;
+  const void* extra;
+};
+
+const void* unwrap(const void* data) {
+  std::uint32_t magic;
+  std::memcpy(&magic, data, 4);
+  if (magic != wrapper_magic && magic != wrapper2_magic) return data;
+  Wrapper wrapper;
+  std::memcpy(&wrapper, data, sizeof wrapper);
+  return wrapper.data;
+}
+
+std::vector<char> payload(const char* begin, const Entry& entry) {
+  const char* stored = begin + entry.header_bytes;
+  if (entry.flags & flag_zstd) {
+    std::vector<char> out(entry.raw_bytes);
+    std::size_t size = ZSTD_decompress(out.data(), out.size(), stored, entry.compressed_bytes);
+    return ZSTD_isError(size) ? std::vector<char>() : out;
+  }
+  if (entry.flags & flag_lz4) {
+    std::vector<char> out(entry.raw_bytes);
+    return lz4_decompress(stored, entry.compressed_bytes, out.data(), out.size()) ? out
+                                                                                  : std::vector<char>();
+  }
+  return {stored, stored + entry.payload_bytes};
+}
+
+// Larger is better; negative: cannot run.
+int fitness(const Entry& entry, int capability) {
+  int built = static_cast<int>(entry.capability);
+  if (entry.kind == 2) {
+    if (entry.flags & flag_exact) return built == capability ? 3000 : -1;
+    if (built / 10 != capability / 10 || built > capability) return -1;
+    return 1000 + built;
+  }
+  if (entry.kind == 1) return built <= capability && !(entry.flags & flag_exact) ? built : -1;
+  return -1;
+}
+
+std::size_t elf_bytes(const char* data) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, data, sizeof header);
+  std::size_t end = sizeof header;
+  end = std::max<std::size_t>(end, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
+  end = std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, data + header.e_shoff + std::size_t{i} * header.e_shentsize, sizeof section);
+    if (section.sh_type != SHT_NOBITS) end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+  }
+  return end;
+}
+
+bool is_elf(const void* data) { return std::memcmp(data, ELFMAG, SELFMAG) == 0; }
+
+int elf_capability(const std::vector<char>& bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof header) return 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  // CUDA 13's ABI moved the SM number up one byte.
+  int low = static_cast<int>(header.e_flags & 0xff), high = static_cast<int>((header.e_flags >> 8) & 0xff);
+  return header.e_ident[EI_ABIVERSION] >= 8 ? high : low;
+}
+
+// A checked view of an ELF image's sections.
+class Sections {
+ public:
+  explicit Sections(const std::vector<char>& bytes) : bytes_(bytes) {
+    if (bytes.size() < sizeof header_) return;
+    std::memcpy(&header_, bytes.data(), sizeof header_);
+    if (header_.e_shentsize != sizeof(Elf64_Shdr)) return;
+    std::uint64_t end = header_.e_shoff + std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
+    if (header_.e_shoff > bytes.size() || end > bytes.size()) return;
+    sections_.resize(header_.e_shnum);
+    std::memcpy(sections_.data(), bytes.data() + header_.e_shoff, end - header_.e_shoff);
+  }
+  const std::vector<Elf64_Shdr>& all() const { return sections_; }
+  std::string_view content(const Elf64_Shdr& s) const {
+    if (s.sh_type == SHT_NOBITS || s.sh_offset > bytes_.size() || s.sh_size > bytes_.size() - s.sh_offset)
+      return {};
+    return {bytes_.data() + s.sh_offset, s.sh_size};
+  }
+  std::string_view name(const Elf64_Shdr& s) const {
+    return header_.e_shstrndx < sections_.size() ? text(sections_[header_.e_shstrndx], s.sh_name)
+                                                 : std::string_view();
+  }
+  std::string_view text(const Elf64_Shdr& table, std::size_t offset) const {
+    std::string_view strings = content(table);
+    if (offset >= strings.size()) return {};
+    strings.remove_prefix(offset);
+    return strings.substr(0, strings.find('\0'));
+  }
+
+ private:
+  const std::vector<char>& bytes_;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Shdr> sections_;
+};
+
+// .nv.info.<kernel>: a list of (format, attribute, size or value, payload).
+void read_info(std::string_view info, KernelCode& kernel) {
+  constexpr std::uint8_t sized = 4, attribute_parameter = 0x17, attribute_max_threads = 0x05;
+  // Kernels with more than 4 KB of arguments: the same fields, the size not packed.
+  constexpr std::uint8_t attribute_parameter_large = 0x45;
+  while (info.size() >= 4) {
+    auto format = static_cast<std::uint8_t>(info[0]), attribute = static_cast<std::uint8_t>(info[1]);
+    std::uint16_t value;
+    std::memcpy(&value, info.data() + 2, 2);
+    std::size_t size = format == sized ? value : 0;
+    if (info.size() < 4 + size) return;
+    const char* body = info.data() + 4;
+    if ((attribute == attribute_parameter || attribute == attribute_parameter_large) && format == sized &&
+        size >= 12) {
+      std::uint16_t ordinal, offset;
+      std::uint32_t packed;
+      std::memcpy(&ordinal, body + 4, 2), std::memcpy(&offset, body + 6, 2);
+      std::memcpy(&packed, body + 8, 4);
+      if (ordinal < 4096) {
+        if (kernel.parameter_offsets.size() <= ordinal) {
+          kernel.parameter_offsets.resize(ordinal + 1u);
+          kernel.parameter_sizes.resize(ordinal + 1u);
+        }
+        kernel.parameter_offsets[ordinal] = offset;
+        kernel.parameter_sizes[ordinal] =
+            static_cast<std::uint16_t>(attribute == attribute_parameter ? packed >> 18 : packed);
+      }
+    } else if (attribute == attribute_max_threads && format == sized && size >= 12) {
+      std::uint32_t xyz[3];
+      std::memcpy(xyz, body, 12);
+      kernel.max_threads = xyz[0] * xyz[1] * xyz[2];
+    }
+    info.remove_prefix(4 + size);
+  }
+}
+
+std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
+  std::unordered_map<std::string, KernelCode> out;
+  Sections sections(image.bytes);
+  const auto after = [](std::string_view name, std::string_view prefix) {
+    return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
+  };
+  for (const auto& s : sections.all()) {
+    std::string_view name = after(sections.name(s), ".nv.info.");
+    if (name.empty()) continue;
+    auto& kernel = out[std::string(name)];
+    kernel.name = name;
+    read_info(sections.content(s), kernel);
+  }
+  for (const auto& s : sections.all()) {
+    std::string_view full = sections.name(s);
+    if (auto text = after(full, ".text."); !text.empty()) {
+      if (auto it = out.find(std::string(text)); it != out.end())
+        it->second.registers = static_cast<std::uint16_t>(s.sh_info >> 24);
+    } else if (auto shared = after(full, ".nv.shared."); !shared.empty()) {
+      if (auto it = out.find(std::string(shared)); it != out.end())
+        it->second.static_shared = static_cast<std::uint32_t>(s.sh_size);
+    }
+  }
+  return out;
+}
+
+std::uint16_t ptx_type_bytes(std::string_view type) {
+  std::size_t digits = type.find_first_of("0123456789");
+  if (digits == std::string_view::npos) return type == ".pred" ? 1 : 8;
+  int bits = std::atoi(std::string(type.substr(digits)).c_str());
+  return static_cast<std::uint16_t>(std::max(bits / 8, 1));
+}
+
+// `.entry name( .param .u64 a, .param .align 4 .b8 b[12] )`
+std::unordered_map<std::string, KernelCode> ptx_kernels(std::string_view ptx) {
+  std::unordered_map<std::string, KernelCode> out;
+  for (std::size_t at = ptx.find(".entry"); at != std::string_view::npos; at = ptx.find(".entry", at + 6)) {
+    std::size_t begin = ptx.find_first_not_of(" \t\r\n", at + 6);
+    if (begin == std::string_view::npos) break;
+    std::size_t end = ptx.find_first_of(" \t\r\n(", begin);
+    if (end == std::string_view::npos) break;
+    KernelCode kernel;
+    kernel.name = ptx.substr(begin, end - begin);
+    std::size_t open = ptx.find_first_not_of(" \t\r\n", end);
+    if (open != std::string_view::npos && ptx[open] == '(') {
+      std::size_t close = ptx.find(')', open);
+      std::string_view list = ptx.substr(open + 1, close == std::string_view::npos ? 0 : close - open - 1);
+      std::uint32_t offset = 0;
+      while (!list.empty()) {
+        std::size_t comma = list.find(',');
+        std::string_view one = list.substr(0, comma);
+        list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+        if (one.find(".param") == std::string_view::npos) continue;
+        std::uint32_t size = 8, align = 0;
+        std::size_t word = 0;
+        while ((word = one.find('.', word)) != std::string_view::npos) {
+          std::string_view token = one.substr(word, one.find_first_of(" \t\r\n", word) - word);
+          if (token == ".align") {
+            align = static_cast<std::uint32_t>(std::atoi(std::string(one.substr(word + 6)).c_str()));
+          } else if (token.size() > 2 && std::isdigit(static_cast<unsigned char>(token.back()))) {
+            size = ptx_type_bytes(token);
+          }
+          word += std::max<std::size_t>(token.size(), 1);
+        }
+        if (std::size_t bracket = one.find('['); bracket != std::string_view::npos)
+          size *= static_cast<std::uint32_t>(std::atoi(std::string(one.substr(bracket + 1)).c_str()));
+        if (align == 0) align = std::min<std::uint32_t>(std::max<std::uint32_t>(size, 1), 8);
+        offset = (offset + align - 1) / align * align;
+        kernel.parameter_offsets.push_back(static_cast<std::uint16_t>(offset));
+        kernel.parameter_sizes.push_back(static_cast<std::uint16_t>(size));
+        offset += size;
+      }
+    }
+    out.emplace(kernel.name, std::move(kernel));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::size_t image_bytes(const void* data) {
+  data = unwrap(data);
+  if (is_elf(data)) return elf_bytes(static_cast<const char*>(data));
+  std::uint32_t magic;
+  std::memcpy(&magic, data, 4);
+  if (magic == container_magic) {
+    Container container;
+    std::memcpy(&container, data, sizeof container);
+    return container.header_bytes + container.bytes;
+  }
+  const auto* text = static_cast<const unsigned char*>(data);
+  bool printable = std::isprint(text[0]) || std::isspace(text[0]);
+  return printable ? std::strlen(static_cast<const char*>(data)) : 0;
+}
+
+ImageSet unpack(const void* data, int capability) {
+  ImageSet set;
+  data = unwrap(data);
+  std::size_t total = image_bytes(data);
+  const char* begin = static_cast<const char*>(data);
+  if (total == 0) {
+    set.fault = ImageFault::invalid;
+    return set;
+  }
+  if (is_elf(data)) {
+    Image image{{begin, begin + total}, false, 0};
+    image.capability = elf_capability(image.bytes);
+    set.images.push_back(std::move(image));
+    return set;
+  }
+  std::uint32_t magic;
+  std::memcpy(&magic, data, 4);
+  if (magic != container_magic) {
+    set.images.push_back(Image{{begin, begin + total}, true, capability});
+    return set;
+  }
+  struct Candidate {
+    int fit;
+    const char* at;
+    Entry entry;
+  };
+  std::vector<Candidate> candidates;
+  const char* at = begin + reinterpret_cast<const Container*>(begin)->header_bytes;
+  const char* end = begin + total;
+  while (at + sizeof(Entry) <= end) {
+    Entry entry;
+    std::memcpy(&entry, at, sizeof entry);
+    if (entry.header_bytes < sizeof entry || entry.header_bytes + entry.payload_bytes > static_cast<std::uint64_t>(end - at))
+      break;
+    if (int fit = fitness(entry, capability); fit >= 0) candidates.push_back({fit, at, entry});
+    at += entry.header_bytes + entry.payload_bytes;
+  }
+  if (candidates.empty()) {
+    set.fault = ImageFault::no_kernel_image;
+    return set;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.fit > b.fit; });
+  // SASS for the best plain capability, and the exact variant if there is one; PTX only without SASS.
+  bool sass = candidates.front().fit >= 1000;
+  int plain = -1;
+  for (const auto& c : candidates) {
+    bool exact = c.fit == 3000;
+    if (sass && c.fit < 1000) break;
+    if (!exact && plain >= 0 && c.fit != plain) break;
+    if (!exact) plain = c.fit;
+    Image image{payload(c.at, c.entry), c.entry.kind == 1, static_cast<int>(c.entry.capability)};
+    if (!image.bytes.empty()) set.images.push_back(std::move(image));
+  }
+  if (set.images.empty()) set.fault = ImageFault::invalid;
+  return set;
+}
+
+std::unordered_map<std::string, KernelCode> kernels(const Image& image) {
+  return image.is_ptx ? ptx_kernels(image.ptx()) : elf_kernels(image);
+}
+
+std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {
+  std::unordered_map<std::string, std::uint64_t> out;
+  if (image.is_ptx) return out;
+  Sections sections(image.bytes);
+  for (const auto& s : sections.all()) {
+    if (s.sh_type != SHT_SYMTAB || s.sh_link >= sections.all().size()) continue;
+    std::string_view symbols = sections.content(s);
+    for (std::size_t i = 0; i + sizeof(Elf64_Sym) <= symbols.size(); i += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, symbols.data() + i, sizeof symbol);
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+      std::string_view name = sections.text(sections.all()[s.sh_link], symbol.st_name);
+      if (!name.empty()) out[std::string(name)] = symbol.st_size;
+    }
+  }
+  return out;
+}
+
+}  // namespace maya::device

@@ -1,0 +1,54 @@
+// Device code as programs carry it: fat binaries, the cubins and PTX texts inside, and what they say of
+// each kernel (parameters, registers, shared memory).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace maya::device {
+
+struct KernelCode {
+  std::string name;
+  std::vector<std::uint16_t> parameter_offsets, parameter_sizes;
+  std::uint16_t registers{};
+  std::uint32_t static_shared{};
+  std::uint32_t local_bytes{};
+  std::uint32_t max_threads{};        // __launch_bounds__; 0: none
+};
+
+// One loadable image for the emulated GPU: an unpacked cubin or PTX text.
+struct Image {
+  std::vector<char> bytes;
+  bool is_ptx{};
+  int capability{};  // it was built for
+  std::string_view ptx() const {
+    return is_ptx ? std::string_view(bytes.data(), bytes.size()) : std::string_view();
+  }
+};
+
+enum class ImageFault : std::uint8_t { none, no_kernel_image, invalid };
+
+struct ImageSet {
+  std::vector<Image> images;  // best first; more than one when a container has "a" variants
+  ImageFault fault{ImageFault::none};
+};
+
+// Bytes of the module that starts at `data`, from its own headers (fat binary, ELF, PTX text).
+// 0: none of these. `data` is the program's own memory, as cuModuleLoadData takes it.
+std::size_t image_bytes(const void* data);
+
+// Picks what a GPU of this capability (80, 90, 100 …) would run: SASS of the same major version and at most
+// the same minor, "a" variants only for their exact capability; else PTX for at most that capability.
+ImageSet unpack(const void* data, int capability);
+
+// The kernels of one image, by name.
+std::unordered_map<std::string, KernelCode> kernels(const Image& image);
+
+// Sizes of the variables (`__device__`, `__constant__`) of one image.
+std::unordered_map<std::string, std::uint64_t> variables(const Image& image);
+
+}  // namespace maya::device

@@ -1,0 +1,204 @@
+#include "device/values.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace maya::device {
+namespace {
+void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+}  // namespace
+
+Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span) {
+  std::uint64_t words = span / grain / 64 + 1;
+  void* map = mmap(nullptr, words * 8, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED || span == 0) {
+    span_ = 0;
+    return;
+  }
+  madvise(map, words * 8, MADV_DONTDUMP);
+  bits_ = static_cast<std::atomic<std::uint64_t>*>(map);
+}
+
+void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t last = (address + bytes - 1 - base_) / grain;
+  for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit)
+    bits_[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
+}
+
+// Clears the grains in which nothing known is left.
+void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t last = (address + bytes - 1 - base_) / grain;
+  for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit) {
+    std::uint64_t begin = base_ + bit * grain;
+    auto it = map_.upper_bound(begin);
+    bool here = it != map_.end() && it->first < begin + grain;
+    if (!here && it != map_.begin()) here = std::prev(it)->second.end > begin;
+    if (!here)
+      bits_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_relaxed);
+  }
+}
+
+void Values::erase(std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t end = address + bytes;
+  auto it = map_.upper_bound(address);
+  if (it != map_.begin() && std::prev(it)->second.end > address) --it;
+  bool any = false;
+  while (it != map_.end() && it->first < end) {
+    any = true;
+    std::uint64_t from = it->first;
+    Stretch stretch = it->second;
+    it = map_.erase(it);
+    // A pending stretch is all or nothing: what is left of one cannot be resolved by parts.
+    if (stretch.pending != nullptr) continue;
+    if (from < address) map_[from] = {address, nullptr};
+    if (stretch.end > end) it = std::next(map_.emplace(end, Stretch{stretch.end, nullptr}).first);
+  }
+  if (any) clear_bits(address, bytes);
+}
+
+void Values::insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {
+  erase(address, bytes);
+  std::uint64_t end = address + bytes;
+  set_bits(address, bytes);
+  if (pending == nullptr) {  // join neighbours, so that long copies in pieces stay one stretch
+    auto next = map_.find(end);
+    if (next != map_.end() && next->second.pending == nullptr) {
+      end = next->second.end;
+      map_.erase(next);
+    }
+    auto it = map_.lower_bound(address);
+    if (it != map_.begin()) {
+      --it;
+      if (it->second.end == address && it->second.pending == nullptr) {
+        it->second.end = end;
+        return;
+      }
+    }
+  }
+  map_[address] = {end, std::move(pending)};
+}
+
+void Values::store(std::uint64_t address, const void* from, std::uint64_t bytes) {
+  if (bytes == 0 || !inside(address, bytes)) return;
+  std::lock_guard guard(mutex_);
+  insert(address, bytes, nullptr);
+  std::memmove(at(address), from, bytes);
+}
+
+void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+                  std::uint64_t bytes) {
+  if (bytes == 0 || pattern_bytes == 0 || !inside(address, bytes)) return;
+  std::lock_guard guard(mutex_);
+  insert(address, bytes, nullptr);
+  auto* to = static_cast<char*>(at(address));
+  for (std::uint64_t i = 0; i < bytes; i += pattern_bytes)
+    std::memcpy(to + i, pattern, std::min(pattern_bytes, bytes - i));
+}
+
+void Values::promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {
+  if (bytes == 0 || !inside(address, bytes)) return;
+  std::lock_guard guard(mutex_);
+  insert(address, bytes, std::move(pending));
+}
+
+// Resolves what is pending in the range, outside the lock: peers may need this process meanwhile.
+void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address, std::uint64_t bytes) {
+  for (;;) {
+    auto it = map_.upper_bound(address);
+    if (it != map_.begin() && std::prev(it)->second.end > address) --it;
+    while (it != map_.end() && it->first < address + bytes && it->second.pending == nullptr) ++it;
+    if (it == map_.end() || it->first >= address + bytes) return;
+    std::uint64_t from = it->first, size = it->second.end - from;
+    auto pending = it->second.pending;
+    lock.unlock();
+    std::vector<char> result(size);
+    bool known = pending->resolve(result.data(), size);
+    lock.lock();
+    it = map_.find(from);
+    if (it == map_.end() || it->second.pending != pending) continue;  // somebody was faster
+    erase(from, size);
+    if (known) {
+      insert(from, size, nullptr);
+      std::memcpy(at(from), result.data(), size);
+    }
+  }
+}
+
+bool Values::covered(std::uint64_t address, std::uint64_t bytes) const {
+  std::uint64_t end = address + bytes;
+  while (address < end) {
+    auto it = map_.upper_bound(address);
+    if (it == map_.begin()) return false;
+    --it;
+    if (it->second.end <= address || it->second.pending != nullptr) return false;
+    address = it->second.end;
+  }
+  return true;
+}
+
+bool Values::load(void* to, std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  std::unique_lock lock(mutex_);
+  if (!inside(address, bytes)) {
+    std::memset(to, 0, bytes);
+    return false;
+  }
+  settle(lock, address, bytes);
+  if (covered(address, bytes)) {
+    std::memcpy(to, at(address), bytes);
+    return true;
+  }
+  std::memset(to, 0, bytes);
+  auto it = map_.upper_bound(address);
+  if (it != map_.begin()) --it;
+  for (; it != map_.end() && it->first < address + bytes; ++it) {
+    std::uint64_t from = std::max(address, it->first), end = std::min(address + bytes, it->second.end);
+    if (from < end) std::memcpy(static_cast<char*>(to) + (from - address), at(from), end - from);
+  }
+  return false;
+}
+
+void Values::forget(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || address - base_ >= span_) return;
+  bytes = std::min(bytes, span_ - (address - base_));
+  std::lock_guard guard(mutex_);
+  erase(address, bytes);
+}
+
+void Values::forget_from(std::uint64_t address) {
+  if (!possible(address)) return;
+  std::lock_guard guard(mutex_);
+  auto it = map_.upper_bound(address);
+  if (it == map_.begin()) return;
+  --it;
+  if (it->second.end > address) erase(address, it->second.end - address);
+}
+
+void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  if (bytes == 0 || !inside(to, bytes)) return;
+  std::unique_lock lock(mutex_);
+  if (inside(from, bytes)) {
+    settle(lock, from, bytes);
+    if (covered(from, bytes)) {
+      std::vector<char> data(bytes);
+      std::memcpy(data.data(), at(from), bytes);
+      insert(to, bytes, nullptr);
+      std::memcpy(at(to), data.data(), bytes);
+      return;
+    }
+  }
+  erase(to, bytes);
+}
+
+const void* Values::known(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
+  std::unique_lock lock(mutex_);
+  settle(lock, address, bytes);
+  return covered(address, bytes) ? at(address) : nullptr;
+}
+
+}  // namespace maya::device

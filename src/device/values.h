@@ -1,0 +1,77 @@
+// Which bytes of device memory have known values, and the values.
+//
+// Training code looks at small data that came from the host: sizes, flags, indices, object collectives.
+// Those bytes are kept at their own device address. Everything a kernel would have computed is unknown;
+// reading it gives zeros and is counted.
+//
+// A bitmap with one bit per 512 bytes says quickly where nothing is known, which is nearly everywhere:
+// the launch path asks it for every pointer argument.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace maya::device {
+
+class Values {
+ public:
+  static constexpr std::uint64_t grain = 512;
+
+  // A result that other processes contribute to (a small collective): resolved when somebody looks.
+  class Pending {
+   public:
+    virtual ~Pending() = default;
+    // Fills `to` with the bytes, or returns false if they stay unknown. May block on peers.
+    virtual bool resolve(void* to, std::uint64_t bytes) = 0;
+  };
+
+  Values(std::uint64_t base, std::uint64_t span);
+
+  bool possible(std::uint64_t address) const {
+    std::uint64_t offset = address - base_;
+    if (offset >= span_) return false;
+    std::uint64_t bit = offset / grain;
+    return (bits_[bit / 64].load(std::memory_order_relaxed) >> (bit % 64)) & 1;
+  }
+
+  void store(std::uint64_t address, const void* from, std::uint64_t bytes);
+  // Zeros for unknown bytes; true if all were known.
+  bool load(void* to, std::uint64_t address, std::uint64_t bytes);
+  void forget(std::uint64_t address, std::uint64_t bytes);
+  // The stretch that contains the address is overwritten from there on, by who knows how much.
+  void forget_from(std::uint64_t address);
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+  void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes);
+  void promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
+  // Pointer to the bytes if all are known, else null. Valid until the next change there.
+  const void* known(std::uint64_t address, std::uint64_t bytes);
+
+  bool usable() const { return bits_ != nullptr; }
+
+ private:
+  struct Stretch {
+    std::uint64_t end{};
+    std::shared_ptr<Pending> pending;  // null: the bytes are there
+  };
+  using Map = std::map<std::uint64_t, Stretch>;
+  void erase(std::uint64_t address, std::uint64_t bytes);
+  void insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
+  void settle(std::unique_lock<std::mutex>& lock, std::uint64_t address, std::uint64_t bytes);
+  bool covered(std::uint64_t address, std::uint64_t bytes) const;
+  void set_bits(std::uint64_t address, std::uint64_t bytes);
+  void clear_bits(std::uint64_t address, std::uint64_t bytes);
+  bool inside(std::uint64_t address, std::uint64_t bytes) const {
+    return address - base_ < span_ && bytes <= span_ - (address - base_);
+  }
+
+  std::uint64_t base_, span_;
+  std::atomic<std::uint64_t>* bits_ = nullptr;
+  Map map_;
+  std::mutex mutex_;
+};
+
+}  // namespace maya::device

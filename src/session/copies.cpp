@@ -1,0 +1,123 @@
+#include <cstring>
+
+#include "session/calls.h"
+
+namespace maya::session {
+namespace {
+
+bool on_device(Where w) { return w == Where::device || w == Where::managed; }
+
+std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
+
+// Moves what is known of one row. Host memory is real; device memory is where values live.
+void move_row(void* to, Where to_where, const void* from, Where from_where, std::uint64_t bytes) {
+  State& s = state();
+  if (on_device(to_where)) {
+    if (on_device(from_where)) {
+      s.values.copy(address(to), address(from), bytes);
+    } else if (bytes <= s.settings.value_limit) {
+      s.values.store(address(to), from, bytes);
+    } else {
+      s.values.forget(address(to), bytes);
+    }
+  } else if (on_device(from_where)) {
+    if (!s.values.load(to, address(from), bytes)) s.recorder.warning("host reads of unknown device bytes (answered with zeros)");
+  } else if (to != from) {
+    std::memmove(to, from, bytes);
+  }
+}
+
+std::uint64_t beyond(const void* p, std::uint64_t bytes) {
+  std::uint64_t extent = state().memory.extent(address(p));
+  return extent != 0 && bytes > extent ? bytes - extent : 0;
+}
+
+}  // namespace
+
+int copy(const Area& a, void* stream_handle, bool async) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  std::uint64_t bytes = a.width * a.height * a.depth;
+  if (bytes == 0) return code::success;
+  if (a.to == nullptr || a.from == nullptr) return code::invalid_value;
+  Where to = where(a.to), from = where(a.from);
+  std::uint64_t to_span = a.depth > 1 ? a.to_slice * (a.depth - 1) + a.to_pitch * (a.height - 1) + a.width
+                                      : a.to_pitch * (a.height - 1) + a.width;
+  std::uint64_t from_span = a.depth > 1 ? a.from_slice * (a.depth - 1) + a.from_pitch * (a.height - 1) + a.width
+                                        : a.from_pitch * (a.height - 1) + a.width;
+  if ((on_device(to) && beyond(a.to, to_span)) || (on_device(from) && beyond(a.from, from_span)))
+    return code::invalid_value;
+  State& s = state();
+  if (on_device(to) && s.memory.extent(address(a.to)) == 0) return code::invalid_value;
+  if (on_device(from) && s.memory.extent(address(a.from)) == 0) return code::invalid_value;
+  if (!async && stream->capture == nullptr)
+    if (int error = check_unsafe()) return error;
+
+  Copy op;
+  op.bytes = static_cast<std::int64_t>(bytes);
+  bool pageable = to == Where::pageable || from == Where::pageable;
+  op.pinned = !pageable;
+  if (on_device(to) && on_device(from)) {
+    bool peer = s.memory.device_of(address(a.to)) != s.memory.device_of(address(a.from));
+    op.direction = peer ? CopyDirection::peer : CopyDirection::device;
+  } else if (on_device(to)) {
+    op.direction = CopyDirection::host_to_device;
+  } else if (on_device(from)) {
+    op.direction = CopyDirection::device_to_host;
+  } else {
+    op.direction = CopyDirection::host;
+  }
+  // A copy to pageable memory returns when it is done, and so does every call without "Async" that
+  // involves the host; a device-to-device copy does not.
+  bool host_involved = op.direction != CopyDirection::device && op.direction != CopyDirection::peer;
+  bool blocking = host_involved && (!async || (pageable && op.direction == CopyDirection::device_to_host));
+  if (stream->capture != nullptr && blocking && !async) {
+    stream->capture->invalidated = true;
+    return code::capture_unsupported;
+  }
+  std::uint32_t number = s.recorder.op(op, async ? "cudaMemcpyAsync" : "cudaMemcpy");
+  if (int error = enqueue(*stream, trace::Kind::copy, number, blocking ? trace::Flag::blocking : 0, 0, NodeType::memcpy))
+    return error;
+  for (std::uint64_t z = 0; z < a.depth; ++z)
+    for (std::uint64_t y = 0; y < a.height; ++y)
+      move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,
+               static_cast<const char*>(a.from) + z * a.from_slice + y * a.from_pitch, from, a.width);
+  return code::success;
+}
+
+int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, std::uint64_t width, std::uint64_t height,
+         void* stream_handle, bool async) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  std::uint64_t bytes = width * height;
+  if (bytes == 0) return code::success;
+  State& s = state();
+  Where target = where(to);
+  if (to == nullptr || (on_device(target) && s.memory.extent(address(to)) < (height - 1) * pitch + width))
+    return code::invalid_value;
+  std::uint32_t number = s.recorder.op(Fill{static_cast<std::int64_t>(bytes)}, async ? "cudaMemsetAsync" : "cudaMemset");
+  if (int error = enqueue(*stream, trace::Kind::fill, number, 0, 0, NodeType::memset)) return error;
+  for (std::uint64_t y = 0; y < height; ++y) {
+    char* row = static_cast<char*>(to) + y * pitch;
+    if (on_device(target)) {
+      // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read as.
+      if (width <= s.settings.value_limit / 16)
+        s.values.fill(address(row), &value, element, width);
+      else
+        s.values.forget(address(row), width);
+    } else {
+      for (std::uint64_t i = 0; i + element <= width; i += element) std::memcpy(row + i, &value, element);
+    }
+  }
+  return code::success;
+}
+
+bool read_device(void* to, const void* from, std::size_t bytes) {
+  return state().values.load(to, address(from), bytes);
+}
+
+void write_device(void* to, const void* from, std::size_t bytes) { state().values.store(address(to), from, bytes); }
+
+bool is_device_pointer(const void* p) { return state().memory.owns(address(p)); }
+
+}  // namespace maya::session

@@ -1,0 +1,295 @@
+// CUDA graphs: captured or built by hand, then launched as one unit.
+#include <algorithm>
+#include <functional>
+
+#include "session/calls.h"
+#include "session/host_clock.h"
+
+namespace maya::session {
+namespace {
+
+bool live(const Capture* capture) { return capture != nullptr && capture->graph != nullptr; }
+
+// A trace graph of the nodes that do something; pure ordering nodes are folded into their successors' edges.
+void flatten(const Graph& graph, trace::Graph& out, std::vector<std::vector<std::uint32_t>>& tail_of,
+             const std::vector<std::uint32_t>& entry, std::vector<std::pair<void (*)(void*), void*>>& callbacks) {
+  tail_of.assign(graph.nodes.size(), {});
+  std::vector<bool> done(graph.nodes.size());
+  // Nodes added by hand may be out of order: repeat until all predecessors are there.
+  std::function<void(std::uint32_t)> visit = [&](std::uint32_t i) {
+    if (done[i]) return;
+    done[i] = true;
+    const Node& node = *graph.nodes[i];
+    if (node.removed) return;
+    std::vector<std::uint32_t> after;
+    for (auto before : node.after) {
+      if (before >= graph.nodes.size()) continue;
+      visit(before);
+      after.insert(after.end(), tail_of[before].begin(), tail_of[before].end());
+    }
+    if (after.empty()) after = entry;
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    if (node.child != nullptr) {
+      std::vector<std::vector<std::uint32_t>> inner;
+      flatten(*node.child, out, inner, after, callbacks);
+      for (auto& tips : inner) tail_of[i].insert(tail_of[i].end(), tips.begin(), tips.end());
+      if (tail_of[i].empty()) tail_of[i] = after;
+      return;
+    }
+    if (node.type == NodeType::host && node.host != nullptr) callbacks.emplace_back(node.host, node.host_data);
+    if (node.record.kind == trace::Kind::none) {
+      tail_of[i] = after;
+      return;
+    }
+    out.nodes.push_back({node.record, after});
+    tail_of[i] = {static_cast<std::uint32_t>(out.nodes.size() - 1)};
+  };
+  for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) visit(i);
+}
+
+// Longest path through the graph in modelled time.
+double modelled(const trace::Graph& graph) {
+  std::vector<double> end(graph.nodes.size());
+  double last = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    double start = 0;
+    for (auto before : graph.nodes[i].after) start = std::max(start, end[before]);
+    auto kind = graph.nodes[i].record.kind;
+    bool op = kind == trace::Kind::launch || kind == trace::Kind::copy || kind == trace::Kind::fill;
+    end[i] = start + (op ? modelled_op_ns(graph.nodes[i].record.value) : 0);
+    last = std::max(last, end[i]);
+  }
+  return last;
+}
+
+Node* add_node(Graph& graph, NodeType type, const trace::Record& record, std::vector<std::uint32_t> after) {
+  Node* node = state().nodes.create();
+  if (node == nullptr) return nullptr;
+  node->type = type;
+  node->graph = &graph;
+  node->index = static_cast<std::uint32_t>(graph.nodes.size());
+  node->record = record;
+  node->after = std::move(after);
+  graph.nodes.push_back(node);
+  return node;
+}
+
+void fill_executable(GraphExec& executable, const Graph& graph) {
+  trace::Graph flat;
+  std::vector<std::vector<std::uint32_t>> tails;
+  executable.host_functions.clear();
+  flatten(graph, flat, tails, {}, executable.host_functions);
+  executable.model_ns = modelled(flat);
+  executable.definition = state().recorder.graph(flat);
+  executable.source = graph.nodes;
+}
+
+}  // namespace
+
+int check_unsafe() {
+  State& s = state();
+  if (s.captures.load(std::memory_order_relaxed) == 0) [[likely]]
+    return code::success;
+  Thread& t = thread();
+  if (t.capture_mode == 2) return code::success;
+  std::lock_guard guard(s.mutex);
+  Capture* hit = nullptr;
+  s.streams.each([&](Stream& stream) {
+    if (!live(stream.capture) || stream.capture->mode == 2) return;
+    // Global captures forbid the call to every thread, thread-local ones to their own.
+    bool own = stream.capture->thread == thread_number();
+    if (own || (stream.capture->mode == 0 && t.capture_mode == 0)) hit = stream.capture;
+  });
+  if (hit == nullptr) return code::success;
+  hit->invalidated = true;
+  return code::capture_unsupported;
+}
+
+int capture_begin(void* handle, int mode, Graph* into, std::span<Node* const> after) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  if (stream->legacy) return code::capture_implicit;
+  if (mode < 0 || mode > 2) return code::invalid_value;
+  if (stream->capture != nullptr) return code::capture_isolation;
+  State& s = state();
+  auto* capture = new Capture;  // a few hundred bytes each; events may point to them for good
+  capture->graph = into != nullptr ? into : graph_create();
+  if (capture->graph == nullptr) return delete capture, code::out_of_memory;
+  capture->mode = mode;
+  capture->id = s.next_unique.fetch_add(1);
+  capture->origin = stream;
+  capture->thread = thread_number();
+  stream->capture = capture;
+  stream->tips.clear();
+  for (const Node* node : after)
+    if (node != nullptr && node->graph == capture->graph) stream->tips.push_back(node->index);
+  s.captures.fetch_add(1);
+  return code::success;
+}
+
+int capture_end(void* handle, Graph*& graph) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  Capture* capture = stream->capture;
+  graph = nullptr;
+  if (!live(capture)) return code::not_permitted;
+  if (capture->origin != stream) return code::capture_unmatched;
+  if (capture->mode != 2 && capture->thread != thread_number()) return code::capture_wrong_thread;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  Graph* captured = capture->graph;
+  // Every stream that joined must have been joined back: its tips must lead to the origin's.
+  std::vector<bool> reached(captured->nodes.size());
+  std::vector<std::uint32_t> open(stream->tips.begin(), stream->tips.end());
+  while (!open.empty()) {
+    std::uint32_t i = open.back();
+    open.pop_back();
+    if (i >= reached.size() || reached[i]) continue;
+    reached[i] = true;
+    for (auto before : captured->nodes[i]->after) open.push_back(before);
+  }
+  bool joined = true;
+  s.streams.each([&](Stream& other) {
+    if (other.capture != capture) return;
+    if (&other != stream)
+      for (auto tip : other.tips)
+        if (tip < reached.size() && !reached[tip]) joined = false;
+    other.capture = nullptr;
+    other.tips.clear();
+  });
+  capture->graph = nullptr;
+  s.captures.fetch_sub(1);
+  if (capture->invalidated) return code::capture_invalidated;
+  if (!joined) return code::capture_unjoined;
+  graph = captured;
+  return code::success;
+}
+
+int capture_status(void* handle, int& status, std::uint64_t& id, Graph*& graph) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  status = 0, id = 0, graph = nullptr;
+  if (!live(stream->capture)) {
+    if (stream->legacy && state().captures.load(std::memory_order_relaxed) > 0) {
+      // Asking about the legacy stream during a capture that it would have to wait for.
+      bool blocking = false;
+      state().streams.each([&](Stream& s) { blocking |= live(s.capture) && !(s.flags & 1) && s.capture->mode != 2; });
+      if (blocking) return code::capture_implicit;
+    }
+    return code::success;
+  }
+  status = stream->capture->invalidated ? 2 : 1;
+  id = stream->capture->id;
+  graph = stream->capture->graph;
+  return code::success;
+}
+
+Node* capture_node(Stream& stream, NodeType type, const trace::Record& record) {
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (!live(stream.capture) || stream.capture->invalidated) return nullptr;
+  Node* node = add_node(*stream.capture->graph, type, record, stream.tips);
+  if (node != nullptr) stream.tips = {node->index};
+  return node;
+}
+
+Graph* graph_create() {
+  State& s = state();
+  Graph* graph = s.graphs.create();
+  if (graph != nullptr) graph->unique = s.next_unique.fetch_add(1);
+  return graph;
+}
+
+int graph_destroy(void* handle) {
+  State& s = state();
+  Graph* graph = s.graphs.find(handle);
+  if (graph == nullptr) return code::invalid_value;
+  for (Node* node : graph->nodes) {
+    if (node->child != nullptr && node->child->owned_by_node) graph_destroy(node->child);
+    s.nodes.destroy(node);
+  }
+  s.graphs.destroy(handle);
+  return code::success;
+}
+
+int graph_add(void* handle, NodeType type, std::span<void* const> after, Node*& node) {
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  Graph* graph = s.graphs.find(handle);
+  if (graph == nullptr) return code::invalid_value;
+  std::vector<std::uint32_t> indices;
+  for (void* before : after) {
+    Node* other = s.nodes.find(before);
+    if (other == nullptr || other->graph != graph) return code::invalid_value;
+    indices.push_back(other->index);
+  }
+  node = add_node(*graph, type, {}, std::move(indices));
+  return node != nullptr ? code::success : code::out_of_memory;
+}
+
+int graph_instantiate(void* handle, GraphExec*& executable) {
+  if (int error = touch()) return error;
+  State& s = state();
+  Graph* graph = s.graphs.find(handle);
+  if (graph == nullptr) return code::invalid_value;
+  executable = s.executables.create();
+  if (executable == nullptr) return code::out_of_memory;
+  fill_executable(*executable, *graph);
+  return code::success;
+}
+
+int graph_update(void* executable_handle, void* graph_handle) {
+  State& s = state();
+  GraphExec* executable = s.executables.find(executable_handle);
+  Graph* graph = s.graphs.find(graph_handle);
+  if (executable == nullptr || graph == nullptr) return code::invalid_value;
+  constexpr int update_failure = 910;
+  if (executable->source.size() != graph->nodes.size()) return update_failure;
+  fill_executable(*executable, *graph);
+  return code::success;
+}
+
+int graph_launch(void* executable_handle, void* stream_handle) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  State& s = state();
+  GraphExec* executable = s.executables.find(executable_handle);
+  if (executable == nullptr) return code::invalid_value;
+  if (stream->capture != nullptr) {
+    trace::Record record{};
+    record.kind = trace::Kind::graph_launch;
+    record.value = executable->definition;
+    return capture_node(*stream, NodeType::graph, record) ? code::success : code::capture_invalidated;
+  }
+  stream->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + executable->model_ns;
+  s.recorder.record(trace::Kind::graph_launch, stream->id, executable->definition, stream->legacy ? trace::Flag::legacy : 0);
+  for (auto& [function, data] : executable->host_functions) function(data);
+  return code::success;
+}
+
+int graph_exec_destroy(void* handle) {
+  return state().executables.destroy(handle) ? code::success : code::invalid_value;
+}
+
+int node_copy(Node& node, const Area& area) {
+  Copy op;
+  op.bytes = static_cast<std::int64_t>(area.width * area.height * area.depth);
+  bool to_device = is_device_pointer(area.to), from_device = is_device_pointer(area.from);
+  op.direction = to_device && from_device ? CopyDirection::device
+                 : to_device             ? CopyDirection::host_to_device
+                 : from_device           ? CopyDirection::device_to_host
+                                         : CopyDirection::host;
+  op.pinned = true;
+  node.record.kind = trace::Kind::copy;
+  node.record.value = state().recorder.op(op, "cudaGraphMemcpy");
+  return code::success;
+}
+
+int node_fill(Node& node, std::uint64_t bytes) {
+  node.record.kind = trace::Kind::fill;
+  node.record.value = state().recorder.op(Fill{static_cast<std::int64_t>(bytes)}, "cudaGraphMemset");
+  return code::success;
+}
+
+}  // namespace maya::session

@@ -1,0 +1,64 @@
+// Host time: the CPU time a thread spends between intercepted calls.
+//
+// Asking the kernel for a thread's CPU time on every call would cost more than the calls. Instead the time-stamp
+// counter is read at entry and exit; a short gap between two calls cannot contain a preemption worth speaking of and
+// counts as it is. For a long gap the CPU clock is asked, once, and the difference to the last time it was
+// asked, less the short gaps and our own time since, is what the thread really worked.
+// When a long gap was mostly waiting, and the thread gave up the processor by itself, it had been asleep:
+// the next record is marked as resumed.
+#pragma once
+
+#include <cstdint>
+
+namespace maya::session {
+
+class HostClock {
+ public:
+  void enter() {
+    if (depth_++ == 0) {
+      std::uint64_t now = ticks();
+      std::uint64_t gap = now - last_exit_;
+      if (gap < long_gap) [[likely]]
+        pending_ += gap;
+      else
+        long_enter(now);
+      entered_ = now;
+    }
+  }
+  void leave() {
+    if (--depth_ == 0) last_exit_ = ticks();
+  }
+  // Host time since the last record, in nanoseconds, and whether the thread had been asleep.
+  std::uint64_t take(bool& resumed) {
+    resumed = resumed_;
+    resumed_ = false;
+    std::uint64_t ticks = pending_;
+    pending_ = 0;
+    return to_ns(ticks);
+  }
+  // After a call that blocked on something outside the program's own work.
+  void reanchor();
+
+  static std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
+  static std::uint64_t to_ns(std::uint64_t ticks) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ticks) * ns_per_tick_q32_) >> 32);
+  }
+  static void calibrate();
+
+ private:
+  void long_enter(std::uint64_t now);
+  static constexpr std::uint64_t long_gap = 60000;  // ticks: some 20 µs
+
+  static std::uint64_t ns_per_tick_q32_;
+  int depth_ = 0;
+  bool resumed_ = false;
+  std::uint64_t last_exit_ = 0, entered_ = 0, pending_ = 0;
+  std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0;
+  long anchor_switches_ = 0;
+  bool anchored_ = false;
+};
+
+HostClock& host_clock();           // of the calling thread
+std::uint16_t thread_number();     // small, of the calling thread
+
+}  // namespace maya::session

@@ -1,0 +1,422 @@
+// Kernels: registered by the program's start-up code or loaded as modules, unpacked when first used.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "session/calls.h"
+#include "session/compute.h"
+
+namespace maya::session {
+namespace {
+
+struct Registration {
+  Module* module{};
+  const char* name{};
+  Function* function{};
+};
+struct Variable {
+  Module* module{};
+  const char* name{};
+  std::uint64_t bytes{};
+};
+// Filled with tens of thousands of entries while torch is imported: cheap and lazy.
+std::unordered_map<const void*, Registration>& registrations() {
+  static auto* map = new std::unordered_map<const void*, Registration>(1 << 15);
+  return *map;
+}
+std::unordered_map<const void*, Variable>& registered_variables() {
+  static auto* map = new std::unordered_map<const void*, Variable>;
+  return *map;
+}
+std::mutex& registration_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+int capability() {
+  const auto& gpu = state().settings.cluster.gpu;
+  return gpu.capability_major * 10 + gpu.capability_minor;
+}
+
+int unpack_module(Module& module) {
+  if (!module.unpacked) {
+    auto set = device::unpack(module.data, capability());
+    module.fault = set.fault;
+    for (auto& image : set.images) {
+      for (auto& [name, code] : device::kernels(image)) module.kernels.emplace(name, std::move(code));
+      for (auto& [name, bytes] : device::variables(image)) module.variables.emplace(name, bytes);
+      if (image.is_ptx) module.ptx.push_back(std::move(image));
+    }
+    module.unpacked = true;
+  }
+  if (module.fault == device::ImageFault::no_kernel_image) return code::no_kernel_image;
+  if (module.fault == device::ImageFault::invalid) return code::invalid_image;
+  return code::success;
+}
+
+std::uint64_t extent_of(std::uint64_t address) { return state().memory.extent(address); }
+const void* known_at(std::uint64_t address, std::uint64_t bytes) { return state().values.known(address, bytes); }
+
+std::uint64_t hash_bytes(const std::byte* bytes, std::size_t count, std::uint64_t h) {
+  while (count >= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+    h ^= h >> 32;
+    bytes += 8, count -= 8;
+  }
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes, count);
+  h = (h ^ word ^ (std::uint64_t{count} << 56)) * 0x9e3779b97f4a7c15ULL;
+  return h ^ (h >> 29);
+}
+
+// Whether an argument points at bytes whose value is known: then the launch must be looked at closely.
+bool meets_values(const Function& function, void* const* arguments) {
+  State& s = state();
+  const auto& sizes = function.code.parameter_sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto* bytes = static_cast<const char*>(arguments[i]);
+    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes + at, 8);
+      if (s.values.possible(word)) return true;
+    }
+  }
+  return false;
+}
+
+void forget_arguments(const Function& function, void* const* arguments) {
+  State& s = state();
+  const auto& sizes = function.code.parameter_sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto* bytes = static_cast<const char*>(arguments[i]);
+    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, bytes + at, 8);
+      s.values.forget_from(word);
+    }
+  }
+}
+
+void apply_values(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
+  State& s = state();
+  if (decoded.semantics.kind != decode::Semantics::Kind::unknown) {
+    compute(decoded.semantics, s.values, s.settings.value_limit);
+    return;
+  }
+  if (decoded.accesses.empty()) {
+    forget_arguments(function, arguments);
+    return;
+  }
+  for (const auto& access : decoded.accesses)
+    if (access.write) s.values.forget(access.address, access.bytes);
+}
+
+std::uint32_t* find_seen(Function& function, std::uint64_t hash) {
+  if (function.seen.empty()) return nullptr;
+  std::size_t mask = function.seen.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    if (function.seen[i].hash == hash) return &function.seen[i].op;
+    if (function.seen[i].hash == 0) return nullptr;
+  }
+}
+
+void add_seen(Function& function, std::uint64_t hash, std::uint32_t op) {
+  if (function.seen_count * 2 >= function.seen.size()) {
+    std::vector<Function::Seen> old = std::move(function.seen);
+    function.seen.assign(std::max<std::size_t>(old.size() * 2, 8), {});
+    for (const auto& entry : old)
+      if (entry.hash != 0) {
+        std::size_t mask = function.seen.size() - 1, i = entry.hash & mask;
+        while (function.seen[i].hash != 0) i = (i + 1) & mask;
+        function.seen[i] = entry;
+      }
+  }
+  std::size_t mask = function.seen.size() - 1, i = hash & mask;
+  while (function.seen[i].hash != 0) i = (i + 1) & mask;
+  function.seen[i] = {hash, op};
+  ++function.seen_count;
+}
+
+// MAYA_DUMP_LAUNCHES=FILE: name, geometry and argument bytes of each new launch, for work on decoders.
+void dump(const Function& function, const Geometry& g, void* const* arguments, const decode::Decoded& decoded) {
+  static std::FILE* file = [] {
+    const char* path = std::getenv("MAYA_DUMP_LAUNCHES");
+    return path ? std::fopen(path, "w") : nullptr;
+  }();
+  if (file == nullptr) return;
+  std::fprintf(file, "kernel %s\n  grid %u %u %u block %u %u %u shared %u work %zu recognised %d\n", function.name.c_str(),
+               g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2], g.shared_bytes,
+               decoded.op.work.index(), decoded.recognised);
+  for (std::size_t i = 0; i < function.code.parameter_sizes.size(); ++i) {
+    std::fprintf(file, "  arg %zu offset %u size %u:", i, function.code.parameter_offsets[i], function.code.parameter_sizes[i]);
+    for (unsigned b = 0; b < function.code.parameter_sizes[i]; ++b)
+      std::fprintf(file, "%s%02x", b % 4 == 0 ? " " : "", static_cast<const unsigned char*>(arguments[i])[b]);
+    std::fputc('\n', file);
+  }
+  std::fflush(file);
+}
+
+}  // namespace
+
+Module* register_binary(const void* wrapper) {
+  Module* module = state().modules.create();
+  if (module != nullptr) module->data = wrapper;
+  return module;
+}
+
+void register_function(Module* module, const void* host, const char* name) {
+  std::lock_guard guard(registration_mutex());
+  registrations()[host] = {module, name, nullptr};
+}
+
+void register_variable(Module* module, const void* host, const char* name, std::uint64_t bytes) {
+  std::lock_guard guard(registration_mutex());
+  registered_variables()[host] = {module, name, bytes};
+}
+
+void unregister_binary(Module*) {}  // at exit; what was registered stays readable for late callers
+
+Function* registered_function(const void* host) {
+  // A program may also pass a Function it got from cudaGetKernel or cuKernel…
+  static thread_local const void* last_host = nullptr;
+  static thread_local Function* last = nullptr;
+  if (host == last_host) return last;
+  std::lock_guard guard(registration_mutex());
+  auto it = registrations().find(host);
+  if (it == registrations().end()) return state().functions.find(host);
+  if (it->second.function == nullptr) {
+    Function* function = nullptr;
+    if (it->second.module == nullptr) return nullptr;
+    function = state().functions.create();
+    if (function == nullptr) return nullptr;
+    function->module = it->second.module;
+    function->name = it->second.name;
+    it->second.function = function;
+  }
+  last_host = host;
+  return last = it->second.function;
+}
+
+int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes) {
+  Variable variable;
+  {
+    std::lock_guard guard(registration_mutex());
+    auto it = registered_variables().find(host);
+    constexpr int invalid_symbol = 13;
+    if (it == registered_variables().end()) return invalid_symbol;
+    variable = it->second;
+  }
+  return module_variable(*variable.module, variable.name, variable.bytes, address, bytes);
+}
+
+int module_load(Module*& module, const void* data) {
+  if (int error = touch()) return error;
+  if (data == nullptr) return code::invalid_value;
+  std::size_t bytes = device::image_bytes(data);
+  if (bytes == 0) return code::invalid_image;
+  State& s = state();
+  module = s.modules.create();
+  if (module == nullptr) return code::out_of_memory;
+  // Unpack now: the program may free its copy, and a wrong architecture is reported here.
+  module->data = data;
+  int error = unpack_module(*module);
+  module->data = nullptr;
+  if (error != 0) s.modules.destroy(module);
+  return error;
+}
+
+int module_unload(Module* module) {
+  State& s = state();
+  if (s.modules.find(module) == nullptr) return code::invalid_handle;
+  for (auto& [name, function] : module->functions) s.functions.destroy(function);
+  for (auto& [name, address] : module->addresses) s.memory.release(address);
+  s.modules.destroy(module);
+  return code::success;
+}
+
+int module_function(Module& module, const char* name, Function*& function) {
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (int error = unpack_module(module)) return error;
+  if (name == nullptr) return code::invalid_value;
+  auto [it, inserted] = module.functions.emplace(name, nullptr);
+  if (inserted) {
+    if (module.kernels.find(name) == module.kernels.end()) {
+      module.functions.erase(it);
+      return code::not_found;
+    }
+    it->second = s.functions.create();
+    it->second->module = &module;
+    it->second->name = name;
+  }
+  function = it->second;
+  return code::success;
+}
+
+int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address, std::uint64_t& bytes) {
+  if (int error = touch()) return error;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (int error = unpack_module(module)) return error;
+  auto variable = module.variables.find(name);
+  bytes = variable != module.variables.end() ? variable->second : hint;
+  if (bytes == 0) return code::not_found;
+  auto [it, inserted] = module.addresses.emplace(name, 0);
+  if (inserted) {
+    auto allocation = s.memory.allocate(thread().device, bytes, device::MemoryKind::device);
+    if (!allocation) return module.addresses.erase(it), code::out_of_memory;
+    it->second = allocation->address;
+  }
+  address = it->second;
+  return code::success;
+}
+
+int resolve(Function& function) {
+  if (function.resolved) [[likely]]
+    return function.fault;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (function.resolved) return function.fault;
+  function.fault = unpack_module(*function.module);
+  if (function.fault == 0) {
+    auto it = function.module->kernels.find(function.name);
+    if (it == function.module->kernels.end()) {
+      function.fault = code::no_kernel_image;  // the container has no code of this kernel for this GPU
+    } else {
+      function.code = it->second;
+      auto& k = function.kernel;
+      k.mangled = function.name;
+      k.parameter_offsets = function.code.parameter_offsets;
+      k.parameter_sizes = function.code.parameter_sizes;
+      k.registers = function.code.registers;
+      k.static_shared = function.code.static_shared;
+      k.capability = capability();
+      for (const auto& image : function.module->ptx)
+        if (image.ptx().find(function.name) != std::string_view::npos) k.ptx = image.ptx();
+      function.decoder = decode::prepare(k);
+      function.touches_values = function.decoder->touches_values();
+    }
+  }
+  function.resolved = true;
+  return function.fault;
+}
+
+namespace {
+
+// The op of a launch, from the table of launches seen or by decoding.
+std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments) {
+  State& s = state();
+  decode::Launch launch{&function.kernel, geometry, arguments, &extent_of, &known_at};
+  std::byte key[256];
+  std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
+  std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry), sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
+  hash = hash_bytes(key, key_bytes, hash) | 1;
+  std::uint32_t* seen = find_seen(function, hash);
+  bool values = function.touches_values || meets_values(function, arguments);
+  if (seen != nullptr && !values) [[likely]]
+    return *seen;
+  decode::Decoded decoded = function.decoder->decode(launch);
+  if (values) apply_values(function, decoded, arguments);
+  if (seen != nullptr) return *seen;
+  decoded.op.geometry = geometry;
+  decoded.op.geometry.registers = function.code.registers;
+  decoded.op.geometry.shared_bytes += function.code.static_shared;
+  dump(function, geometry, arguments, decoded);
+  std::uint32_t op = s.recorder.op(decoded.op);
+  add_seen(function, hash, op);
+  return op;
+}
+
+int check_geometry(const Geometry& g) {
+  const auto& gpu = state().settings.cluster.gpu;
+  std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
+  if (threads == 0 || threads > 1024 || g.block[2] > 64 || g.blocks() == 0 || g.grid[1] > 65535 || g.grid[2] > 65535)
+    return code::invalid_configuration;
+  if (gpu.shared_per_block_optin > 0 && g.shared_bytes > gpu.shared_per_block_optin) return code::invalid_value;
+  return code::success;
+}
+
+}  // namespace
+
+int launch(Function& function, const Geometry& geometry, void* const* arguments, void* stream_handle) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  if (int error = resolve(function)) return error;
+  if (int error = check_geometry(geometry)) return error;
+  if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
+  std::uint32_t op = 0;
+  {
+    static std::atomic_flag busy = ATOMIC_FLAG_INIT;  // the seen table is per function; one lock serves all
+    while (busy.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
+    op = op_of_launch(function, geometry, arguments);
+    busy.clear(std::memory_order_release);
+  }
+  if (stream->capture != nullptr) {
+    trace::Record record{};
+    record.kind = trace::Kind::launch;
+    record.value = op;
+    Node* node = capture_node(*stream, NodeType::kernel, record);
+    if (node == nullptr) return code::capture_invalidated;
+    return node_kernel(*node, function, geometry, arguments);
+  }
+  return enqueue(*stream, trace::Kind::launch, op);
+}
+
+int launch_packed(Function& function, const Geometry& geometry, const void* buffer, std::size_t bytes, void* stream) {
+  if (int error = resolve(function)) return error;
+  std::vector<void*> arguments;
+  for (std::size_t i = 0; i < function.code.parameter_offsets.size(); ++i) {
+    if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] > bytes) return code::invalid_value;
+    arguments.push_back(const_cast<char*>(static_cast<const char*>(buffer)) + function.code.parameter_offsets[i]);
+  }
+  return launch(function, geometry, arguments.data(), stream);
+}
+
+int node_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments) {
+  if (int error = resolve(function)) return error;
+  const auto& sizes = function.code.parameter_sizes;
+  node.arguments.clear();
+  node.argument_pointers.clear();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const char* bytes = static_cast<const char*>(arguments[i]);
+    node.arguments.emplace_back(bytes, bytes + sizes[i]);
+  }
+  for (auto& bytes : node.arguments) node.argument_pointers.push_back(bytes.data());
+  if (node.record.kind == trace::Kind::none) {
+    node.record.kind = trace::Kind::launch;
+    node.record.value = op_of_launch(function, geometry, node.argument_pointers.data());
+  }
+  return code::success;
+}
+
+// Blocks per multiprocessor, limited by threads, registers, shared memory and the hardware's maximum.
+int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks) {
+  if (int error = resolve(function)) return error;
+  if (block_threads <= 0) return code::invalid_value;
+  const auto& gpu = state().settings.cluster.gpu;
+  auto round_up = [](std::uint64_t v, std::uint64_t to) { return (v + to - 1) / to * to; };
+  std::uint64_t warps = (static_cast<std::uint64_t>(block_threads) + 31) / 32;
+  std::uint64_t limit = static_cast<std::uint64_t>(gpu.max_blocks_per_sm);
+  limit = std::min(limit, static_cast<std::uint64_t>(gpu.max_threads_per_sm) / (warps * 32));
+  if (function.code.registers > 0 && gpu.registers_per_sm > 0) {
+    // Registers are given to a warp in units of 256, warps to one of four partitions.
+    std::uint64_t per_warp = round_up(std::uint64_t{function.code.registers} * 32, 256);
+    std::uint64_t warps_per_sm = static_cast<std::uint64_t>(gpu.registers_per_sm) / 4 / per_warp * 4;
+    limit = std::min(limit, warps_per_sm / round_up(warps, 1));
+  }
+  std::uint64_t reserved = gpu.capability_major >= 8 ? 1024 : 0;  // per block, for the system
+  std::uint64_t shared = function.code.static_shared + dynamic_shared;
+  if (shared > 0 || reserved > 0) {
+    std::uint64_t per_block = round_up(shared + reserved, gpu.capability_major >= 8 ? 128 : 256);
+    if (gpu.shared_per_sm > 0) limit = std::min(limit, static_cast<std::uint64_t>(gpu.shared_per_sm) / std::max<std::uint64_t>(per_block, 1));
+  }
+  blocks = static_cast<int>(limit);
+  return code::success;
+}
+
+}  // namespace maya::session

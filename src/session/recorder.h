@@ -1,0 +1,67 @@
+// Turns what happens into records: interns ops and names, attaches thread and host time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "maya/trace.h"
+#include "session/settings.h"
+#include "trace/writer.h"
+
+namespace maya::session {
+
+class Recorder {
+ public:
+  explicit Recorder(const Settings& settings) : settings_(settings) {}
+
+  // Creates the files; called when the program first does something on the device.
+  void begin();
+  bool begun() const { return begun_; }
+  void finish();
+  void abandon();  // in a forked child
+
+  void record(trace::Kind kind, std::uint16_t stream, std::uint32_t value, std::uint8_t flags = 0,
+              std::uint16_t aux = 0);
+  void record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
+                   std::uint16_t stream = 0, std::uint8_t flags = 0);
+
+  // Number of the op, defining it if it is new.
+  std::uint32_t op(const Op& op);
+  std::uint32_t op(const Work& work, const char* name);
+  std::uint32_t text(std::string_view text);
+  std::uint32_t graph(const trace::Graph& graph);
+  std::uint16_t communicator(const trace::Communicator& communicator);
+
+  void unimplemented(const char* library, const char* function);
+  void warning(const std::string& what);
+  void version(const std::string& library, const std::string& version);
+  // The rank was not in the environment and a communicator tells it.
+  void learn_rank(int rank, int world_size);
+
+  Op op_of(std::uint32_t number);
+  std::uint64_t launches() const { return next_op_; }
+
+ private:
+  void write_identity();
+  std::uint32_t define(std::uint64_t hash, Op op);
+
+  const Settings& settings_;
+  trace::Writer writer_;
+  std::mutex mutex_;
+  bool begun_ = false, finished_ = false;
+  bool rank_known_ = false;
+  trace::Identity identity_;
+  std::unordered_map<std::uint64_t, std::uint32_t> ops_;
+  std::vector<Op> op_table_;
+  std::unordered_map<std::string, std::uint32_t> texts_;
+  std::uint32_t next_op_ = 0, next_text_ = 0, next_graph_ = 0;
+  std::uint16_t next_communicator_ = 0;
+  std::map<std::string, std::uint64_t> unimplemented_, warnings_;
+};
+
+}  // namespace maya::session

@@ -1,0 +1,71 @@
+#include "session/session.h"
+
+#include <vector>
+
+#include "session/calls.h"
+#include "session/timing.h"
+
+namespace maya::session {
+
+int submit(void* stream_handle, const Work& work, const char* name, std::initializer_list<Touch> touched) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  State& s = state();
+  for (const auto& t : touched) {
+    if (!t.write) continue;
+    auto address = reinterpret_cast<std::uint64_t>(t.address);
+    if (t.bytes == 0)
+      s.values.forget_from(address);
+    else if (s.values.possible(address) || t.bytes > device::Values::grain)
+      s.values.forget(address, t.bytes);
+  }
+  std::uint32_t op = s.recorder.op(work, name);
+  return enqueue(*stream, trace::Kind::launch, op);
+}
+
+const catalog::Gpu& gpu() { return state().settings.cluster.gpu; }
+
+int current_device() { return thread().device; }
+
+double modelled_ns(const Work& work, const char* name) { return timing().ns(Op{work, name, {}}); }
+
+double modelled_op_ns(std::uint32_t op) { return timing().ns(op); }
+
+void note_version(const char* library, std::string_view version) {
+  state().recorder.version(library, std::string(version));
+}
+
+void warn(const char* what) { state().recorder.warning(what); }
+
+namespace {
+int& range_depth() {
+  static thread_local int depth = 0;
+  return depth;
+}
+}  // namespace
+
+int range_push(const char* name) {
+  State& s = state();
+  if (s.recorder.begun()) s.recorder.record(trace::Kind::range_push, 0, s.recorder.text(name ? name : ""));
+  return range_depth()++;
+}
+
+int range_pop() {
+  State& s = state();
+  if (range_depth() == 0) return -1;
+  if (s.recorder.begun()) s.recorder.record(trace::Kind::range_pop, 0, 0);
+  return --range_depth();
+}
+
+void mark(const char* name) {
+  State& s = state();
+  if (s.recorder.begun()) s.recorder.record(trace::Kind::mark, 0, s.recorder.text(name ? name : ""));
+}
+
+}  // namespace maya::session
+
+extern "C" long maya_unimplemented(const char* library, const char* function, unsigned* seen) {
+  if (seen != nullptr) ++*seen;
+  maya::session::state().recorder.unimplemented(library, function);
+  return 0;
+}

@@ -1,0 +1,92 @@
+#include "session/state.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "session/host_clock.h"
+
+namespace maya::session {
+namespace {
+
+State* the_state = nullptr;
+
+void finish() {
+  if (the_state != nullptr && !the_state->forked) the_state->recorder.finish();
+}
+
+void after_fork_in_child() {
+  if (the_state == nullptr) return;
+  // CUDA does not survive a fork: a child of a process that used the device gets an error, and a child that
+  // never asks leaves no recording.
+  if (the_state->recorder.begun()) {
+    the_state->forked = true;
+    the_state->recorder.abandon();
+  }
+}
+
+}  // namespace
+
+State::State()
+    : settings(Settings::from_environment()),
+      recorder(settings),
+      memory(std::max(device_count(), 1),
+             settings.cluster.gpu.memory_bytes > 0 ? static_cast<std::uint64_t>(settings.cluster.gpu.memory_bytes)
+                                                   : device::Memory::page,
+             static_cast<std::uint64_t>(std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
+      values(memory.base(), memory.span()) {
+  for (int i = 0; i < device_count(); ++i) {
+    Stream* stream = streams.create();
+    stream->device = i;
+    stream->legacy = true;
+    stream->id = i == 0 ? 0 : next_stream++;
+    stream->announced = i == 0;
+    default_streams.push_back(stream);
+    Pool* pool = pools.create();
+    pool->device = i;
+    pool->is_default = true;
+    default_pools.push_back(pool);
+    current_pools.push_back(pool);
+  }
+  if (!settings.fault.empty() && std::getenv("MAYA_RUN_DIR") != nullptr)
+    std::fprintf(stderr, "maya: no emulated device: %s\n", settings.fault.c_str());
+}
+
+State& state() {
+  static State* instance = [] {
+    HostClock::calibrate();
+    the_state = new State;
+    std::atexit(finish);
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    return the_state;
+  }();
+  return *instance;
+}
+
+__attribute__((destructor)) static void unload() { finish(); }
+
+int ready() {
+  State& s = state();
+  if (s.forked) [[unlikely]]
+    return code::not_initialized;
+  if (s.settings.devices.empty()) [[unlikely]]
+    return code::no_device;
+  return code::success;
+}
+
+int touch() {
+  State& s = state();
+  if (int error = ready()) return error;
+  if (!s.recorder.begun()) [[unlikely]]
+    s.recorder.begin();
+  return code::success;
+}
+
+Thread& thread() {
+  static thread_local Thread t;
+  return t;
+}
+
+}  // namespace maya::session

@@ -1,0 +1,247 @@
+#include <algorithm>
+
+#include "session/calls.h"
+#include "session/host_clock.h"
+
+namespace maya::session {
+namespace {
+
+// Modelled time only moves forward; used for the durations a program may ask for.
+void host_reaches(double ns) {
+  State& s = state();
+  double now = s.host_model_ns.load(std::memory_order_relaxed);
+  while (now < ns && !s.host_model_ns.compare_exchange_weak(now, ns)) {
+  }
+}
+
+void announce(Stream& stream) {
+  if (stream.announced) [[likely]]
+    return;
+  stream.announced = true;
+  std::uint8_t flags = (stream.flags & 1 ? trace::Flag::non_blocking : 0) | (stream.legacy ? trace::Flag::legacy : 0);
+  state().recorder.record(trace::Kind::stream_create, stream.id, static_cast<std::uint32_t>(stream.device), flags,
+                          static_cast<std::uint16_t>(stream.priority + 1000));
+}
+
+}  // namespace
+
+int find_stream(void* handle, Stream*& stream) {
+  if (int error = touch()) return error;
+  State& s = state();
+  auto value = reinterpret_cast<std::uintptr_t>(handle);
+  if (value <= 1) {
+    stream = s.default_streams[static_cast<std::size_t>(thread().device)];
+  } else if (value == 2) {
+    Thread& t = thread();
+    if (t.per_thread_stream == nullptr)
+      if (int error = stream_create(t.per_thread_stream, 0, 0)) return error;
+    stream = t.per_thread_stream;
+  } else {
+    stream = s.streams.find(handle);
+    if (stream == nullptr) return code::invalid_handle;
+  }
+  announce(*stream);
+  return code::success;
+}
+
+bool valid_stream(void* handle) {
+  return reinterpret_cast<std::uintptr_t>(handle) <= 2 || state().streams.find(handle) != nullptr;
+}
+
+bool capturing(void* handle) {
+  Stream* stream = nullptr;
+  return find_stream(handle, stream) == 0 && stream->capture != nullptr;
+}
+
+int stream_create(Stream*& stream, unsigned flags, int priority) {
+  if (int error = touch()) return error;
+  State& s = state();
+  stream = s.streams.create();
+  if (stream == nullptr) return code::out_of_memory;
+  stream->id = s.next_stream.fetch_add(1, std::memory_order_relaxed);
+  stream->device = thread().device;
+  stream->flags = flags;
+  stream->priority = std::clamp(priority, -5, 0);
+  stream->unique = s.next_unique.fetch_add(1);
+  return code::success;
+}
+
+int stream_destroy(void* handle) {
+  if (reinterpret_cast<std::uintptr_t>(handle) <= 2) return code::invalid_handle;
+  if (int error = ready()) return error;
+  State& s = state();
+  Stream* stream = s.streams.find(handle);
+  if (stream == nullptr) return code::invalid_handle;
+  if (stream->announced) s.recorder.record(trace::Kind::stream_destroy, stream->id, 0);
+  s.streams.destroy(handle);
+  return code::success;
+}
+
+int stream_synchronize(void* handle) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  if (stream->capture != nullptr) {
+    stream->capture->invalidated = true;
+    return code::capture_unsupported;
+  }
+  if (int error = check_unsafe()) return error;
+  host_reaches(stream->model_ns);
+  state().recorder.record(trace::Kind::stream_synchronize, stream->id, 0, stream->legacy ? trace::Flag::legacy : 0);
+  return code::success;
+}
+
+int stream_query(void* handle) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  if (stream->capture != nullptr) {
+    stream->capture->invalidated = true;
+    return code::capture_unsupported;
+  }
+  return code::success;
+}
+
+int device_synchronize() {
+  if (int error = touch()) return error;
+  if (int error = check_unsafe()) return error;
+  State& s = state();
+  double last = 0;
+  s.streams.each([&](Stream& stream) { last = std::max(last, stream.model_ns); });
+  host_reaches(last);
+  s.recorder.record(trace::Kind::device_synchronize, 0, 0);
+  return code::success;
+}
+
+int stream_wait_event(void* stream_handle, void* event_handle, unsigned) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  State& s = state();
+  Event* event = s.events.find(event_handle);
+  if (event == nullptr) return code::invalid_handle;
+  if (event->capture != nullptr) {
+    std::lock_guard guard(s.mutex);
+    Capture* capture = event->capture;
+    if (capture->id != event->capture_id || capture->graph == nullptr) return code::captured_event;
+    if (stream->capture != nullptr && stream->capture != capture) return code::capture_merge;
+    stream->capture = capture;  // the stream joins the capture
+    for (auto tip : event->tips)
+      if (std::find(stream->tips.begin(), stream->tips.end(), tip) == stream->tips.end()) stream->tips.push_back(tip);
+    return code::success;
+  }
+  if (stream->capture != nullptr && event->recorded) {
+    // Work outside the capture cannot be waited for inside it, unless it was recorded as external.
+    return code::capture_isolation;
+  }
+  if (!event->recorded) return code::success;  // never recorded: no effect
+  stream->model_ns = std::max(stream->model_ns, event->model_ns);
+  s.recorder.record(trace::Kind::stream_wait_event, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
+  return code::success;
+}
+
+int stream_host_function(void* handle, void (*function)(void*), void* data) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  if (function == nullptr) return code::invalid_value;
+  if (stream->capture != nullptr) {
+    trace::Record record{};
+    record.kind = trace::Kind::host_function;
+    Node* node = capture_node(*stream, NodeType::host, record);
+    if (node == nullptr) return code::capture_invalidated;
+    node->host = function;
+    node->host_data = data;
+    return code::success;
+  }
+  state().recorder.record(trace::Kind::host_function, stream->id, 0, stream->legacy ? trace::Flag::legacy : 0);
+  function(data);  // nothing is pending on an emulated stream, so it is due now
+  return code::success;
+}
+
+int event_create(Event*& event, unsigned flags) {
+  if (int error = touch()) return error;
+  State& s = state();
+  event = s.events.create();
+  if (event == nullptr) return code::out_of_memory;
+  event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
+  event->flags = flags;
+  event->device = thread().device;
+  return code::success;
+}
+
+int event_destroy(void* handle) {
+  if (int error = ready()) return error;
+  return state().events.destroy(handle) ? code::success : code::invalid_handle;
+}
+
+int event_record(void* event_handle, void* stream_handle, unsigned flags) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(stream_handle, stream)) return error;
+  State& s = state();
+  Event* event = s.events.find(event_handle);
+  if (event == nullptr) return code::invalid_handle;
+  constexpr unsigned external = 1;
+  if (stream->capture != nullptr && !(flags & external)) {
+    event->capture = stream->capture;
+    event->capture_id = stream->capture->id;
+    event->tips = stream->tips;
+    return code::success;
+  }
+  event->capture = nullptr;
+  event->recorded = true;
+  event->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed));
+  if (stream->capture != nullptr) return code::success;
+  s.recorder.record(trace::Kind::event_record, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
+  return code::success;
+}
+
+int event_synchronize(void* handle) {
+  if (int error = touch()) return error;
+  State& s = state();
+  Event* event = s.events.find(handle);
+  if (event == nullptr) return code::invalid_handle;
+  if (event->capture != nullptr) {
+    event->capture->invalidated = true;
+    return code::captured_event;
+  }
+  if (int error = check_unsafe()) return error;
+  if (!event->recorded) return code::success;
+  host_reaches(event->model_ns);
+  s.recorder.record(trace::Kind::event_synchronize, 0, event->id);
+  return code::success;
+}
+
+int event_query(void* handle) {
+  if (int error = ready()) return error;
+  Event* event = state().events.find(handle);
+  if (event == nullptr) return code::invalid_handle;
+  if (event->capture != nullptr) return code::captured_event;
+  return code::success;  // emulated work is done when it is issued
+}
+
+int event_elapsed(float* milliseconds, void* start, void* end) {
+  if (int error = ready()) return error;
+  State& s = state();
+  Event* a = s.events.find(start);
+  Event* b = s.events.find(end);
+  if (a == nullptr || b == nullptr || !a->recorded || !b->recorded || ((a->flags | b->flags) & 2))
+    return code::invalid_handle;
+  if (milliseconds == nullptr) return code::invalid_value;
+  *milliseconds = static_cast<float>(std::max(b->model_ns - a->model_ns, 0.0) * 1e-6);
+  return code::success;
+}
+
+int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t flags, std::uint16_t aux, NodeType node) {
+  State& s = state();
+  if (stream.capture != nullptr) [[unlikely]] {
+    trace::Record record{};
+    record.kind = kind;
+    record.flags = flags;
+    record.aux = aux;
+    record.value = op;
+    return capture_node(stream, node, record) ? code::success : code::capture_invalidated;
+  }
+  if (stream.legacy) flags |= trace::Flag::legacy;
+  stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + modelled_op_ns(op);
+  s.recorder.record(kind, stream.id, op, flags, aux);
+  return code::success;
+}
+
+}  // namespace maya::session

@@ -1,0 +1,236 @@
+#include <cstring>
+
+#include "shim/cudart/result.h"
+
+using namespace maya;
+using namespace maya::abi;
+using cudart::result;
+
+namespace {
+
+int checked(int device) {
+  if (int error = session::ready()) return error;
+  return device < 0 || device >= session::state().device_count() ? session::code::invalid_device : 0;
+}
+
+int attribute(int number, int device) {
+  int value = 0;
+  session::device_attribute(number, device, value);
+  return value;
+}
+
+// Fields that both layouts have.
+template <class Properties>
+void fill(Properties& p, int device) {
+  const auto& gpu = session::gpu();
+  std::memset(static_cast<void*>(&p), 0, sizeof p);
+  std::strncpy(p.name, gpu.marketing.c_str(), sizeof p.name - 1);
+  session::device_uuid(device, reinterpret_cast<unsigned char*>(p.uuid.bytes));
+  p.totalGlobalMem = static_cast<size_t>(gpu.memory_bytes);
+  p.sharedMemPerBlock = static_cast<size_t>(attribute(8, device));
+  p.regsPerBlock = attribute(12, device);
+  p.warpSize = 32;
+  p.memPitch = static_cast<size_t>(attribute(11, device));
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024, p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = 2147483647, p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.totalConstMem = 65536;
+  p.major = gpu.capability_major, p.minor = gpu.capability_minor;
+  p.textureAlignment = 512, p.texturePitchAlignment = 32;
+  p.multiProcessorCount = gpu.sms;
+  p.canMapHostMemory = 1;
+  p.maxTexture1D = 131072, p.maxTexture2D[0] = 131072, p.maxTexture2D[1] = 65536;
+  p.maxTexture3D[0] = p.maxTexture3D[1] = p.maxTexture3D[2] = 16384;
+  p.surfaceAlignment = 512;
+  p.concurrentKernels = 1;
+  p.ECCEnabled = attribute(32, device);
+  p.pciBusID = attribute(33, device);
+  p.asyncEngineCount = attribute(40, device);
+  p.unifiedAddressing = 1;
+  p.memoryBusWidth = gpu.memory_bus_bits;
+  p.l2CacheSize = attribute(38, device);
+  p.persistingL2CacheMaxSize = attribute(108, device);
+  p.maxThreadsPerMultiProcessor = gpu.max_threads_per_sm;
+  p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
+  p.sharedMemPerMultiprocessor = static_cast<size_t>(gpu.shared_per_sm);
+  p.regsPerMultiprocessor = attribute(82, device);
+  p.managedMemory = 1;
+  p.multiGpuBoardGroupID = attribute(85, device);
+  p.hostNativeAtomicSupported = attribute(86, device);
+  p.pageableMemoryAccess = attribute(88, device);
+  p.concurrentManagedAccess = p.computePreemptionSupported = p.canUseHostPointerForRegisteredMem = 1;
+  p.cooperativeLaunch = 1;
+  p.sharedMemPerBlockOptin = static_cast<size_t>(gpu.shared_per_block_optin);
+  p.maxBlocksPerMultiProcessor = gpu.max_blocks_per_sm;
+  p.accessPolicyMaxWindowSize = attribute(109, device);
+  p.reservedSharedMemPerBlock = static_cast<size_t>(attribute(111, device));
+  p.hostRegisterSupported = 1;
+  p.memoryPoolsSupported = 1;
+  p.gpuDirectRDMASupported = attribute(116, device);
+  p.memoryPoolSupportedHandleTypes = static_cast<unsigned>(attribute(119, device));
+  p.ipcEventSupported = 1;
+  p.clusterLaunch = attribute(120, device);
+  p.unifiedFunctionPointers = 1;
+}
+
+void fill_major(cudaDeviceProp12& p, int device) {
+  p.clockRate = attribute(13, device);
+  p.memoryClockRate = attribute(36, device);
+  p.singleToDoublePrecisionPerfRatio = attribute(87, device);
+  p.deviceOverlap = 1;
+  p.cooperativeMultiDeviceLaunch = 1;
+}
+void fill_major(cudaDeviceProp13& p, int) { p.deviceNumaId = -1; }
+
+template <class Properties>
+cudaError properties(Properties* p, int device) {
+  session::Call call;
+  if (int error = checked(device)) return result(error);
+  if (p == nullptr) return result(1);
+  fill(*p, device);
+  fill_major(*p, device);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError cudaGetDeviceCount(int* count) {
+  if (count == nullptr) return result(1);
+  int error = session::ready();
+  *count = error == 0 ? session::state().device_count() : 0;
+  return result(error);
+}
+
+cudaError cudaSetDevice(int device) {
+  if (int error = checked(device)) return result(error);
+  session::thread().device = device;
+  return cudaSuccess;
+}
+
+cudaError cudaGetDevice(int* device) {
+  if (device == nullptr) return result(1);
+  if (int error = session::ready()) return result(error);
+  *device = session::thread().device;
+  return cudaSuccess;
+}
+
+cudaError cudaInitDevice(int device, unsigned, unsigned) { return result(checked(device)); }
+
+cudaError cudaGetDeviceProperties_v2(cudaDeviceProp12* p, int device) { return properties(p, device); }
+cudaError cudaGetDeviceProperties(cudaDeviceProp* p, int device) { return properties(p, device); }
+
+cudaError cudaDeviceGetAttribute(int* value, int number, int device) {
+  if (int error = checked(device)) return result(error);
+  if (value == nullptr || !session::device_attribute(number, device, *value)) return result(1);
+  return cudaSuccess;
+}
+
+cudaError cudaDeviceSynchronize() {
+  session::Call call;
+  return result(session::device_synchronize());
+}
+cudaError cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+
+cudaError cudaDeviceReset() {
+  session::Call call;
+  return result(session::ready());
+}
+
+cudaError cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (int error = session::ready()) return result(error);
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (int error = checked(device)) return result(error);
+  if (int error = checked(peer)) return result(error);
+  if (can == nullptr) return result(1);
+  *can = device != peer;
+  return cudaSuccess;
+}
+
+cudaError cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  if (int error = checked(peer)) return result(error);
+  static std::atomic<std::uint64_t> enabled[64];
+  if (peer == session::thread().device || peer >= 64) return result(session::code::invalid_device);
+  std::uint64_t bit = std::uint64_t{1} << (session::thread().device & 63);
+  return result(enabled[peer].fetch_or(bit) & bit ? session::code::peer_already_enabled : 0);
+}
+cudaError cudaDeviceDisablePeerAccess(int peer) { return result(checked(peer)); }
+
+cudaError cudaDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
+  if (int error = checked(device)) return result(error);
+  if (int error = checked(peer)) return result(error);
+  if (value == nullptr) return result(1);
+  bool nvlink = session::gpu().nvlink_gbps > 0;
+  *value = attribute == cudaDevP2PAttrAccessSupported ? 1 : attribute == cudaDevP2PAttrPerformanceRank ? 0 : nvlink;
+  return cudaSuccess;
+}
+
+cudaError cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
+  if (int error = checked(device)) return result(error);
+  if (text == nullptr || bytes < 13) return result(1);
+  session::device_bus_id(device, text, static_cast<size_t>(bytes));
+  return cudaSuccess;
+}
+
+cudaError cudaDeviceGetByPCIBusId(int* device, const char* text) {
+  if (int error = session::ready()) return result(error);
+  if (device == nullptr || text == nullptr) return result(1);
+  for (int i = 0; i < session::state().device_count(); ++i) {
+    char own[16];
+    session::device_bus_id(i, own, sizeof own);
+    if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0) return *device = i, cudaSuccess;
+  }
+  return result(session::code::invalid_device);
+}
+
+cudaError cudaDeviceGetLimit(size_t* value, int limit) {
+  if (int error = session::ready()) return result(error);
+  if (value == nullptr) return result(1);
+  static const size_t defaults[] = {1024, 1048576, 8388608, 2, 2048, 64, 0};
+  if (limit < 0 || limit > 6) return result(215);  // cudaErrorUnsupportedLimit
+  *value = defaults[limit];
+  return cudaSuccess;
+}
+cudaError cudaDeviceSetLimit(int limit, size_t) { return result(limit < 0 || limit > 6 ? 215 : session::ready()); }
+
+cudaError cudaDeviceSetCacheConfig(int) { return result(session::ready()); }
+cudaError cudaDeviceGetCacheConfig(int* config) {
+  if (config == nullptr) return result(1);
+  *config = 0;
+  return result(session::ready());
+}
+cudaError cudaSetDeviceFlags(unsigned) { return result(session::ready()); }
+cudaError cudaGetDeviceFlags(unsigned* flags) {
+  if (flags == nullptr) return result(1);
+  *flags = cudaDeviceMapHost;
+  return result(session::ready());
+}
+cudaError cudaSetValidDevices(int*, int) { return result(session::ready()); }
+
+cudaError cudaDriverGetVersion(int* version) {
+  if (version == nullptr) return result(1);
+  *version = session::driver_version;
+  return cudaSuccess;
+}
+
+cudaError cudaRuntimeGetVersion(int* version) {
+  if (version == nullptr) return result(1);
+  *version = MAYA_CUDA_MAJOR >= 13 ? 13020 : 12090;
+  return cudaSuccess;
+}
+
+cudaError cudaGetLastError() {
+  auto& t = session::thread();
+  int error = t.last_error;
+  t.last_error = 0;
+  return static_cast<cudaError>(error);
+}
+cudaError cudaPeekAtLastError() { return static_cast<cudaError>(session::thread().last_error); }
+
+}  // extern "C"

@@ -1,0 +1,233 @@
+#include "shim/cudart/result.h"
+
+using namespace maya;
+using namespace maya::abi;
+using cudart::result;
+
+extern "C" {
+
+cudaError cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  session::Call call;
+  if (stream == nullptr || flags > 1) return result(1);
+  session::Stream* made = nullptr;
+  int error = session::stream_create(made, flags, priority);
+  if (error == 0) cudart::hand_out(stream, made);
+  return result(error);
+}
+cudaError cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+cudaError cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+
+cudaError cudaStreamDestroy(cudaStream_t stream) {
+  session::Call call;
+  return result(session::stream_destroy(stream));
+}
+cudaError cudaStreamSynchronize(cudaStream_t stream) {
+  session::Call call;
+  return result(session::stream_synchronize(stream));
+}
+cudaError cudaStreamQuery(cudaStream_t stream) {
+  session::Call call;
+  return result(session::stream_query(stream));
+}
+cudaError cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  session::Call call;
+  return result(session::stream_wait_event(stream, event, flags));
+}
+
+cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  session::Call call;
+  struct Bound {
+    cudaStreamCallback_t callback;
+    cudaStream_t stream;
+    void* data;
+  };
+  if (callback == nullptr) return result(1);
+  auto* bound = new Bound{callback, stream, data};
+  return result(session::stream_host_function(stream, [](void* p) {
+    auto* b = static_cast<Bound*>(p);
+    b->callback(b->stream, 0, b->data);
+    delete b;
+  }, bound));
+}
+
+cudaError cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  session::Stream* stream = nullptr;
+  if (int error = session::find_stream(handle, stream)) return result(error);
+  if (priority == nullptr) return result(1);
+  *priority = stream->priority;
+  return cudaSuccess;
+}
+cudaError cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
+  session::Stream* stream = nullptr;
+  if (int error = session::find_stream(handle, stream)) return result(error);
+  if (flags == nullptr) return result(1);
+  *flags = stream->flags;
+  return cudaSuccess;
+}
+cudaError cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
+  session::Stream* stream = nullptr;
+  if (int error = session::find_stream(handle, stream)) return result(error);
+  if (id == nullptr) return result(1);
+  *id = stream->unique;
+  return cudaSuccess;
+}
+cudaError cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  session::Stream* stream = nullptr;
+  if (int error = session::find_stream(handle, stream)) return result(error);
+  if (device == nullptr) return result(1);
+  *device = stream->device;
+  return cudaSuccess;
+}
+cudaError cudaStreamSetAttribute(cudaStream_t handle, int, const void*) {
+  session::Stream* stream = nullptr;
+  return result(session::find_stream(handle, stream));
+}
+cudaError cudaStreamAttachMemAsync(cudaStream_t handle, void*, size_t, unsigned) {
+  session::Stream* stream = nullptr;
+  return result(session::find_stream(handle, stream));
+}
+
+cudaError cudaStreamBeginCapture(cudaStream_t stream, int mode) {
+  session::Call call;
+  return result(session::capture_begin(stream, mode));
+}
+cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, void* graph, void* const* after, const void*, size_t count, int mode) {
+  session::Call call;
+  auto* into = session::state().graphs.find(graph);
+  if (into == nullptr) return result(1);
+  std::vector<session::Node*> nodes;
+  for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
+  return result(session::capture_begin(stream, mode, into, nodes));
+}
+cudaError cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  session::Call call;
+  session::Graph* made = nullptr;
+  int error = session::capture_end(stream, made);
+  if (graph != nullptr) cudart::hand_out(graph, made);
+  return result(error);
+}
+cudaError cudaStreamIsCapturing(cudaStream_t stream, int* status) {
+  std::uint64_t id = 0;
+  session::Graph* graph = nullptr;
+  if (status == nullptr) return result(1);
+  return result(session::capture_status(stream, *status, id, graph));
+}
+
+}  // extern "C"
+
+namespace {
+
+// The dependency list is handed out as handles that stay valid until the next call of the thread.
+int capture_info(void* stream, int* status, unsigned long long* id, cudaGraph_t* graph, const cudaGraphNode_t** after, size_t* count) {
+  int found = 0;
+  std::uint64_t number = 0;
+  session::Graph* into = nullptr;
+  if (int error = session::capture_status(stream, found, number, into)) return error;
+  if (status == nullptr) return 1;
+  *status = found;
+  if (id != nullptr) *id = number;
+  if (graph != nullptr) cudart::hand_out(graph, into);
+  static thread_local std::vector<cudaGraphNode_t> list;
+  list.clear();
+  session::Stream* s = nullptr;
+  session::find_stream(stream, s);
+  if (into != nullptr && s != nullptr)
+    for (auto tip : s->tips) list.push_back(reinterpret_cast<cudaGraphNode_t>(into->nodes[tip]));
+  if (after != nullptr) *after = list.data();
+  if (count != nullptr) *count = list.size();
+  return 0;
+}
+
+int update_dependencies(void* handle, void* const* nodes, size_t count, unsigned flags) {
+  session::Stream* stream = nullptr;
+  if (int error = session::find_stream(handle, stream)) return error;
+  if (stream->capture == nullptr) return session::code::not_permitted;
+  if (flags == cudaStreamSetCaptureDependencies) stream->tips.clear();
+  for (size_t i = 0; i < count; ++i) {
+    auto* node = session::state().nodes.find(nodes[i]);
+    if (node == nullptr || node->graph != stream->capture->graph) return 1;
+    stream->tips.push_back(node->index);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError cudaStreamGetCaptureInfo_v2(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
+                                      const cudaGraphNode_t** after, size_t* count) {
+  return result(capture_info(stream, status, id, graph, after, count));
+}
+cudaError cudaStreamGetCaptureInfo_v3(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
+                                      const cudaGraphNode_t** after, const cudaGraphEdgeData** edges, size_t* count) {
+  if (edges != nullptr) *edges = nullptr;
+  return result(capture_info(stream, status, id, graph, after, count));
+}
+
+#if MAYA_CUDA_MAJOR >= 13
+cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
+                                   const cudaGraphNode_t** after, const cudaGraphEdgeData** edges, size_t* count) {
+  return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, after, edges, count);
+}
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, const void*, size_t count, unsigned flags) {
+  return result(update_dependencies(stream, nodes, count, flags));
+}
+#else
+cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, int* status, unsigned long long* id) {
+  return result(capture_info(stream, status, id, nullptr, nullptr, nullptr));
+}
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, size_t count, unsigned flags) {
+  return result(update_dependencies(stream, nodes, count, flags));
+}
+cudaError cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, void* const* nodes, const void*, size_t count, unsigned flags) {
+  return result(update_dependencies(stream, nodes, count, flags));
+}
+#endif
+
+cudaError cudaThreadExchangeStreamCaptureMode(int* mode) {
+  if (mode == nullptr || *mode < 0 || *mode > 2) return result(1);
+  std::swap(session::thread().capture_mode, *mode);
+  return cudaSuccess;
+}
+
+cudaError cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  session::Call call;
+  if (event == nullptr || flags > 7) return result(1);
+  session::Event* made = nullptr;
+  int error = session::event_create(made, flags);
+  if (error == 0) cudart::hand_out(event, made);
+  return result(error);
+}
+cudaError cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError cudaEventDestroy(cudaEvent_t event) {
+  session::Call call;
+  return result(session::event_destroy(event));
+}
+cudaError cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  session::Call call;
+  return result(session::event_record(event, stream));
+}
+cudaError cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  session::Call call;
+  return result(session::event_record(event, stream, flags));
+}
+cudaError cudaEventSynchronize(cudaEvent_t event) {
+  session::Call call;
+  return result(session::event_synchronize(event));
+}
+cudaError cudaEventQuery(cudaEvent_t event) {
+  session::Call call;
+  return result(session::event_query(event));
+}
+cudaError cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  session::Call call;
+  return result(session::event_elapsed(milliseconds, start, end));
+}
+cudaError cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return cudaEventElapsedTime(milliseconds, start, end);
+}
+
+}  // extern "C"
