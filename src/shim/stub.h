@@ -8,6 +8,7 @@
 //
 //   MAYA_UNSUPPORTED     counts and names the call, returns the library's "not supported"
 //   MAYA_HARMLESS        does nothing, returns a value that is right when nothing is done
+//   MAYA_DATA            a variable
 //   …_VOID, …_STRUCT     the same without a result, and with one that travels through memory
 #pragma once
 
@@ -44,3 +45,7 @@ struct DoublePair {
   MAYA_WEAK type name() { return type __VA_ARGS__; }
 #define MAYA_HARMLESS_VOID(name) \
   MAYA_WEAK void name() {}
+// A variable that a library exports, zeroed.
+#define MAYA_DATA(name, bytes) \
+  MAYA_WEAK unsigned char name[bytes]; \
+  alignas(16) unsigned char name[bytes] = {};

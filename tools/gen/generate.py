@@ -35,6 +35,8 @@ def stub(function, library):
     harmless = function.treatment.split(":")[1] if ":" in function.treatment else library.success
     value = harmless if kind == "HARMLESS" else library.not_supported
     name = function.function
+    if function.treatment.startswith("data:"):
+        return f"MAYA_DATA({name}, {harmless})"
     if returns == "void":
         return f"MAYA_{kind}_VOID({name})"
     if returns.endswith("*"):
@@ -64,7 +66,7 @@ def stubs(spec, soname, out):
     for function in functions:
         if bad_treatment(function.treatment):
             raise SystemExit(f"spec/{library.library}.csv: {function.function}: '{function.treatment}' is not a treatment; "
-                             "expected manual, success, unsupported or value:<n>")
+                             "expected manual, success, unsupported, value:<n> or data:<bytes>")
     marker = "maya_emulates_" + "".join(c if c.isalnum() else "_" for c in soname)
     lines = [f"// Generated from spec/{library.library}.csv for {soname}.",
              f'#define MAYA_SHIM_LIBRARY "{library.library}"', '#include "shim/stub.h"', "",

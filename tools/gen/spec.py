@@ -31,7 +31,7 @@ class Function:
     signature: str
     signature_12: str  # only where CUDA 12 differs
     sonames: str  # ;-separated
-    treatment: str  # manual, success, unsupported, value:<n>
+    treatment: str  # manual, success, unsupported, value:<n>, or data:<bytes> for a zeroed variable
 
     def signature_for(self, library):
         return self.signature_12 if library.cuda_major == "12" and self.signature_12 else self.signature
@@ -63,4 +63,4 @@ def write_functions(spec, library, functions):
 
 
 def bad_treatment(text):
-    return text not in ("manual", "success", "unsupported") and not re.fullmatch(r"value:-?\d+", text)
+    return text not in ("manual", "success", "unsupported") and not re.fullmatch(r"value:-?\d+|data:\d+", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Change how functions are treated: treat.py LIBRARY manual|success|unsupported|value:N FUNCTION..."""
+"""Change how functions are treated: treat.py LIBRARY manual|success|unsupported|value:N|data:BYTES FUNCTION..."""
 import pathlib
 import sys
 
