@@ -1,0 +1,89 @@
+"""The list of workloads: what must run to the end, unmodified, with nothing unimplemented.
+
+`sets`: "test" is in `make test`; everything is in `make workloads`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+
+GPT = "examples/train_gpt.py --layers 4 --batch 4 --steps 5"
+
+
+@dataclass
+class Workload:
+    name: str
+    command: str                      # after `python` or `torchrun --nproc-per-node N`
+    ranks: int = 1
+    cluster: str = "dgx-h100"
+    test: bool = False                # also in `make test`
+    needs: tuple[str, ...] = ()       # packages, or a program on PATH as "program:nvcc"
+    timeout: int = 300
+    plain: bool = False               # the command is complete by itself
+    nodes: int = 1
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+WORKLOADS = [
+    Workload("gpt-a100", GPT, cluster="dgx-a100", test=True),
+    Workload("gpt-h100", GPT, test=True),
+    Workload("gpt-compile", GPT + " --compile default", test=True),
+    Workload("gpt-compile-reduce-overhead", GPT + " --compile reduce-overhead"),
+    Workload("gpt-compile-max-autotune", GPT + " --compile max-autotune", timeout=900),
+    Workload("gpt-expandable-segments", GPT, environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"}),
+    Workload("resnet50", "vision.py --model resnet50", needs=("torchvision",)),
+    Workload("resnet50-nhwc-benchmark-amp", "vision.py --model resnet50 --channels-last --benchmark --amp",
+             needs=("torchvision",), test=True),
+    Workload("resnet50-benchmark", "vision.py --model resnet50 --benchmark", needs=("torchvision",)),
+    Workload("resnet50-nhwc", "vision.py --model resnet50 --channels-last", needs=("torchvision",)),
+    Workload("efficientnet", "vision.py --model efficientnet_b0", needs=("torchvision",)),
+    Workload("efficientnet-timm-nhwc-amp", "vision.py --package timm --model efficientnet_b0 --channels-last --amp",
+             needs=("timm", "torchvision")),
+    Workload("timm-vit", "vision.py --package timm --model vit_small_patch16_224 --amp", needs=("timm", "torchvision")),
+    Workload("lstm", "lstm.py", test=True),
+    Workload("ddp", GPT, ranks=2, test=True),
+    Workload("ddp-hooks", "ddp.py", ranks=2),
+    Workload("ddp-two-nodes", GPT, ranks=2, nodes=2, cluster="dgx-h100"),
+    Workload("fsdp1", "fsdp1.py", ranks=2),
+    Workload("fsdp2", "fsdp2.py", ranks=4, test=True),
+    Workload("fsdp2-checkpoint", "fsdp2.py --checkpoint", ranks=2),
+    Workload("tensor-parallel", "tensor_parallel.py", ranks=2, test=True),
+    Workload("sequence-parallel", "tensor_parallel.py --sequence", ranks=2),
+    Workload("context-parallel", "context_parallel.py", ranks=2),
+    Workload("pipeline-1f1b", "pipeline.py --schedule 1f1b", ranks=4, test=True),
+    Workload("pipeline-interleaved", "pipeline.py --schedule interleaved", ranks=2),
+    Workload("pipeline-gpipe", "pipeline.py --schedule gpipe", ranks=2),
+    Workload("activation-checkpoint", "activation_checkpoint.py"),
+    Workload("zero-redundancy", "zero_redundancy.py", ranks=2),
+    Workload("fp8", "fp8.py"),
+    Workload("moe", "moe.py", ranks=2, test=True),
+    Workload("sparse-embedding", "sparse_embedding.py"),
+    Workload("profiler", "profiler.py"),
+    Workload("hf-llama", "hugging_face.py --model llama", needs=("transformers", "accelerate")),
+    Workload("hf-bert", "hugging_face.py --model bert", needs=("transformers", "accelerate")),
+    Workload("hf-vit", "hugging_face.py --model vit", needs=("transformers", "accelerate")),
+    Workload("hf-llama-accelerate", "accelerate launch --num_processes 2 --num_machines 1 --multi_gpu "
+             "--mixed_precision bf16 --dynamo_backend no tests/workloads/hugging_face.py --model llama",
+             ranks=2, plain=True, needs=("transformers", "accelerate")),
+    Workload("lightning", "lightning_fit.py", needs=("lightning",)),
+    Workload("lightning-ddp", "lightning_fit.py --devices 2", ranks=2, plain=False, needs=("lightning",)),
+    Workload("cuda-program", "tests/workloads/cuda_program/build_and_run.sh", plain=True, needs=("program:nvcc",), test=True),
+    Workload("values", "values.py", test=True),
+    Workload("values-ranks", "values.py", ranks=3, test=True),
+]
+
+
+def missing(workload: Workload) -> str | None:
+    """What this machine lacks for the workload, if anything."""
+    import importlib.util
+
+    for need in workload.needs:
+        if need.startswith("program:"):
+            program = need.removeprefix("program:")
+            if not shutil.which(program) and not os.path.exists(f"/usr/local/cuda/bin/{program}"):
+                return program
+        elif importlib.util.find_spec(need) is None:
+            return need
+    return None
