@@ -1,0 +1,32 @@
+import json
+import sys
+
+
+def test_all_is_well(maya):
+    done = maya("doctor", "--python", sys.executable, "--json")
+    findings = {f["subject"]: f for f in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 0, done.stdout
+    assert findings["torch"]["state"] == "ok"
+    assert "CUDA 13" in findings["torch"]["text"]
+    assert findings["device"]["text"].startswith("torch sees 8 × NVIDIA H100")
+    assert findings["preload"]["state"] == "ok"
+
+
+def test_a_python_without_torch(maya, tmp_path):
+    done = maya("doctor", "--python", "/usr/bin/python3")
+    if "torch      not installed" not in done.stdout:
+        return  # a machine whose own Python has torch
+    assert done.returncode == 1
+    assert "in the way" in done.stdout
+
+
+def test_no_python(maya):
+    done = maya("doctor", "--python", "/no/such/python")
+    assert done.returncode == 1
+    assert "/no/such/python" in done.stdout
+
+
+def test_missing_libraries(maya, tmp_path):
+    done = maya("doctor", "--python", sys.executable, MAYA_LIB_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert "libmaya_device.so" in done.stdout

@@ -1,0 +1,144 @@
+"""What goes wrong during a run ends in the error CUDA documents, or in a result; nothing recorded is lost."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from conftest import BIN, MAYA, ROOT
+
+NVCC = shutil.which("nvcc") or ("/usr/local/cuda/bin/nvcc" if os.path.exists("/usr/local/cuda/bin/nvcc") else None)
+
+
+def python(run, code, **keywords):
+    return run("python", "-c", textwrap.dedent(code), **keywords)
+
+
+def test_out_of_memory_is_a_result(run):
+    done = python(run, """
+        import torch
+        kept = [torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(1000)]
+        """, cluster="h100-sxm")
+    assert done.code == 1
+    assert "torch.OutOfMemoryError: CUDA out of memory" in done.stderr
+    oom = done.prediction["out_of_memory"]
+    assert oom["rank"] == 0
+    assert oom["requested_bytes"] == 1 << 30
+    assert 70 << 30 < oom["in_use_bytes"] <= oom["capacity_bytes"]
+
+
+def test_out_of_memory_can_be_survived(run):
+    done = python(run, """
+        import torch
+        try:
+            torch.empty(200 << 30, dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError:
+            print("survived", torch.cuda.mem_get_info()[0] > 70 << 30)
+        """, cluster="h100-sxm")
+    assert done.code == 0, done.stderr
+    assert "survived True" in done.stdout
+
+
+RUNTIME = """
+    import ctypes, torch
+    torch.cuda.init()
+    cuda = ctypes.CDLL("libcudart.so.13")
+    """
+
+
+def test_double_free(run):
+    done = python(run, RUNTIME + """
+    pointer = ctypes.c_void_p()
+    print(cuda.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1024)), cuda.cudaFree(pointer), cuda.cudaFree(pointer))
+    """)
+    assert done.code == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "0 0 1", "cudaErrorInvalidValue"
+
+
+def test_use_of_a_destroyed_stream(run):
+    done = python(run, RUNTIME + """
+    stream = ctypes.c_void_p()
+    print(cuda.cudaStreamCreate(ctypes.byref(stream)), cuda.cudaStreamDestroy(stream), cuda.cudaStreamSynchronize(stream))
+    """)
+    assert done.code == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "0 0 400", "cudaErrorInvalidResourceHandle"
+
+
+def test_fork_in_the_middle(run):
+    done = python(run, """
+        import os, torch
+        x = torch.ones(1024, device="cuda") * 2
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        y = x + 1
+        torch.cuda.synchronize()
+        print("parent went on")
+        """)
+    assert done.code == 0, done.stderr
+    assert "parent went on" in done.stdout
+    assert len(done.recordings) == 1
+
+
+def test_kill_of_a_rank_keeps_what_it_recorded(run):
+    done = python(run, """
+        import os, signal, torch
+        x = torch.ones(1024, device="cuda")
+        for _ in range(5000):
+            x = x + 1
+        os.kill(os.getpid(), signal.SIGKILL)
+        """)
+    assert done.code == 128 + 9
+    assert len(done.recordings) == 1
+    listing = subprocess.run([MAYA, "trace", str(done.out), "--format", "csv"], capture_output=True, text=True)
+    assert listing.returncode == 0, listing.stderr
+
+
+def test_sigterm_in_the_middle_of_training(tmp_path):
+    out = tmp_path / "r"
+    process = subprocess.Popen(
+        [MAYA, "run", "--out", str(out), "--", sys.executable, str(ROOT / "examples/train_gpt.py"), "--layers", "2", "--batch", "1",
+         "--steps", "1000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.time() + 120
+    while time.time() < deadline and not list(out.glob("rank-0*")):
+        time.sleep(0.2)
+    time.sleep(3)
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + 15
+    assert (out / "prediction.json").exists(), stderr
+
+
+def test_more_ranks_than_devices(run):
+    done = run("torchrun", "--nproc-per-node", "2", "examples/train_gpt.py", cluster="h100-sxm")
+    assert done.code == 1
+    assert "invalid device ordinal" in done.stderr
+
+
+def test_two_jobs_at_once(tmp_path):
+    # Both use torchrun's default port; neither may notice the other.
+    words = [str(BIN / "torchrun"), "--nproc-per-node", "2", "tests/workloads/values.py"]
+    jobs = [subprocess.Popen([MAYA, "run", "--out", str(tmp_path / name), "--", *words], cwd=ROOT, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True) for name in "ab"]
+    for job in jobs:
+        output, _ = job.communicate(timeout=300)
+        assert job.returncode == 0, output
+    assert all(len(list((tmp_path / name).glob("rank-*.maya"))) == 2 for name in "ab")
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not here")
+def test_a_static_runtime_is_named(run, tmp_path):
+    program = tmp_path / "static_program"
+    source = ROOT / "tests/workloads/cuda_program/heat.cu"
+    subprocess.run([NVCC, "-cudart", "static", "-o", str(program), str(source)], check=True)
+    done = run(str(program))
+    assert done.code != 0
+    told = [line for line in done.complaints if "static_program" in line]
+    assert len(told) == 1, done.stderr
+    assert "-cudart shared" in told[0]
