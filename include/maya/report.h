@@ -143,13 +143,14 @@ std::string comparison(const std::vector<std::pair<std::string, Prediction>>& ru
 
 // --- Timelines. They need a timeline with its spans kept (simulate::Options::keep_spans).
 
-enum class TraceFormat : std::uint8_t { perfetto, chrome, csv };
-// Bytes of the file.
+// Bytes of the file. Jobs of more than sixteen ranks show one rank of each class.
 std::string perfetto_trace(const job::Job& job, const simulate::Timeline& timeline);
 std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline);
 std::string csv_trace(const job::Job& job, const simulate::Timeline& timeline);
 // MLCommons Chakra execution trace of one rank: GlobalMetadata, then Nodes, length-delimited.
 std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline, std::int32_t rank);
+// comm_groups.json for ASTRA-sim: the communicators by the number the nodes call them.
+std::string chakra_groups(const job::Job& job);
 // A page without external resources.
 std::string html_page(const Prediction& prediction, const job::Job& job,
                       const simulate::Timeline& timeline);

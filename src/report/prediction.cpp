@@ -39,7 +39,7 @@ double weight_of(const job::Job& job, const OpUse& use) {
 
 // `to_text` starts with the kind, which stands in its own field.
 std::string sizes_of(const maya::Work& work) {
-  std::string text = to_text(work);
+  std::string text = to_text(work, is_communication(work));
   const std::size_t space = text.find(' ');
   return space == std::string::npos ? "" : text.substr(space + 1);
 }
