@@ -5,20 +5,24 @@
 
 namespace maya::abi {
 
+// Their size has changed between releases (11,024, 1,024 and 512 bytes): use no more than the smallest. A pointer to state
+// kept elsewhere fits in all.
+constexpr size_t kLtObjectBytes = 512;
+
 struct alignas(16) cusparseLtHandle_t {
-  uint8_t data[11024];
+  uint8_t data[kLtObjectBytes];
 };
 struct alignas(16) cusparseLtMatDescriptor_t {
-  uint8_t data[11024];
+  uint8_t data[kLtObjectBytes];
 };
 struct alignas(16) cusparseLtMatmulDescriptor_t {
-  uint8_t data[11024];
+  uint8_t data[kLtObjectBytes];
 };
 struct alignas(16) cusparseLtMatmulAlgSelection_t {
-  uint8_t data[11024];
+  uint8_t data[kLtObjectBytes];
 };
 struct alignas(16) cusparseLtMatmulPlan_t {
-  uint8_t data[11024];
+  uint8_t data[kLtObjectBytes];
 };
 
 enum cusparseLtSparsity_t : int { CUSPARSELT_SPARSITY_50_PERCENT = 0 };

@@ -98,7 +98,7 @@ def main():
             check(enumerator, f"SAME_VALUE({enumerator})")
     for name in re.findall(r"\bconstexpr\s+[\w ]+?\b(\w+)\s*=", text):
         check(name, f"SAME_VALUE({name})")
-    for match in re.finditer(r"^(?:struct|union)\s+(\w+)\s*\{", text, flags=re.M):
+    for match in re.finditer(r"^(?:struct|union)\s+(?:alignas\(\d+\)\s+)?(\w+)\s*\{", text, flags=re.M):
         ours = match.group(1)
         theirs = aliases.get(ours, ours)
         if theirs == "-" or ours in skip:
@@ -111,6 +111,8 @@ def main():
             if f"{ours}.{field}" in skip or field.startswith(("reserved", "pad")):
                 continue
             checks.append(f"SAME_OFFSET({ours}, {theirs}, {field})")
+
+    checks = list(dict.fromkeys(checks))  # a name may stand in both branches of an #if
 
     # Ours come first and their values are kept aside: NVIDIA defines some of the names as macros.
     lines = ['#include "abi/abi_check/same.h"']
