@@ -1,0 +1,89 @@
+#include "network/candidate.h"
+
+#include <algorithm>
+
+namespace maya::network {
+
+double Context::steps() const {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2.0 * (shape.ranks - 1);
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return shape.ranks - 1;
+    default:
+      return shape.ranks;
+  }
+}
+
+double Context::network_steps() const {
+  if (shape.islands == 1) return 0;
+  return kind == CollectiveKind::all_reduce ? 2.0 * (shape.islands - 1) : shape.islands - 1;
+}
+
+double Context::inside_gbps(bool believed) const {
+  const Parameters& p = parameters;
+  if (shape.wire == Wire::nvlink && environment.p2p)
+    return cluster.intra.gbps * p.tuner.link_efficiency;
+  double pcie = cluster.nvlink_domain > 1 ? cluster.gpu.pcie_gbps : cluster.intra.gbps;
+  if (cluster.host.pcie_gbps > 0)
+    pcie = std::min(pcie, std::max(cluster.host.pcie_gbps, pcie * 0.8));
+  // Without peer access every byte goes through host memory, in and out.
+  double detour = environment.p2p ? 1 : 0.5;
+  return pcie * detour * (believed ? p.tuner.pcie_efficiency : p.time.pcie_efficiency);
+}
+
+double Context::outside_gbps(bool believed) const {
+  // Groups with fewer ranks per island than GPUs have sisters that use the other cards meanwhile.
+  double share = std::min(1.0, double(shape.most_per_island) / cluster.gpus_per_node);
+  double machines = std::max(1.0, double(island_size(cluster)) / cluster.gpus_per_node);
+  if (island_size(cluster) > cluster.gpus_per_node)
+    share = double(shape.most_per_island) / island_size(cluster);
+  double gbps = cluster.nic.gbps * cluster.nics_per_node * machines * share;
+  gbps *= believed ? parameters.tuner.nic_efficiency : parameters.time.nic_efficiency;
+  if (!believed && shape.spine) gbps /= cluster.oversubscription;
+  if (!environment.gpu_direct) gbps *= 0.5;
+  return gbps;
+}
+
+int Context::planned_channels(double total, double* speed) const {
+  double best = 0;
+  int channels = 1;
+  *speed = total;
+  for (double s : parameters.tuner.speeds) {
+    if (s <= 0 || s > total) continue;
+    int n = std::min(32, static_cast<int>(total / s));
+    // NCCL goes on to a slower channel only if the sum grows.
+    if (n * s > best * 1.01) best = n * s, channels = n, *speed = s;
+  }
+  return channels;
+}
+
+std::vector<Candidate> candidates(const Context& context) {
+  std::vector<Candidate> all, allowed;
+  add_ring(context, all);
+  add_tree(context, all);
+  add_nvls(context, all);
+  add_collnet(context, all);
+  add_pat(context, all);
+  auto f = static_cast<std::size_t>(context.kind);
+  const Environment& e = context.environment;
+  for (const Candidate& c : all)
+    if (f < 5 && e.algorithm[f][c.algorithm] && e.protocol[f][c.protocol] && c.gbps > 0 &&
+        c.tuner_gbps > 0)
+      allowed.push_back(c);
+  // NCCL falls back to ring / simple rather than fail where the user allowed nothing that exists.
+  if (allowed.empty())
+    for (const Candidate& c : all)
+      if (c.algorithm == kRing && c.protocol == kSimple) allowed.push_back(c);
+  for (Candidate& c : allowed) {
+    // Fewer channels than NCCL would take: one copies no faster than an SM can.
+    double bus = c.gbps * context.steps() / context.shape.ranks;
+    double most = e.most_channels * context.parameters.time.channel_gbps;
+    if (c.channels > e.most_channels && bus > most) c.gbps *= most / bus;
+    c.channels = std::clamp(c.channels, e.least_channels, e.most_channels);
+  }
+  return allowed;
+}
+
+}  // namespace maya::network

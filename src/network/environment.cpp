@@ -1,0 +1,277 @@
+#include "network/environment.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+
+namespace maya::network {
+namespace {
+
+// NCCL's spelling, in the order of our enums.
+constexpr std::array<const char*, 5> kFunctions{"AllReduce", "AllGather", "ReduceScatter",
+                                                "Broadcast", "Reduce"};
+constexpr std::array<const char*, kAlgorithms> kAlgorithmWords{
+    "Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<const char*, kProtocols> kProtocolWords{"LL", "LL128", "Simple"};
+
+// Known, and without effect on a steady step's time in this model.
+const std::set<std::string, std::less<>> kHarmless{"ASYNC_ERROR_HANDLING",
+                                                   "AVOID_RECORD_STREAMS",
+                                                   "BLOCKING_WAIT",
+                                                   "CGA_CLUSTER_SIZE",
+                                                   "CHECKS_DISABLE",
+                                                   "CHECK_POINTERS",
+                                                   "COMM_BLOCKING",
+                                                   "COMM_ID",
+                                                   "CONF_FILE",
+                                                   "CUMEM_ENABLE",
+                                                   "CUMEM_HOST_ENABLE",
+                                                   "DEBUG",
+                                                   "DEBUG_FILE",
+                                                   "DEBUG_SUBSYS",
+                                                   "DEBUG_TIMESTAMP_FORMAT",
+                                                   "DEBUG_TIMESTAMP_LEVELS",
+                                                   "DESYNC_DEBUG",
+                                                   "DMABUF_ENABLE",
+                                                   "DUMP_ON_TIMEOUT",
+                                                   "ENABLE_MONITORING",
+                                                   "GDRCOPY_ENABLE",
+                                                   "GDRCOPY_FLUSH_ENABLE",
+                                                   "GRAPH_DUMP_FILE",
+                                                   "GRAPH_FILE",
+                                                   "GRAPH_MIXING_SUPPORT",
+                                                   "GRAPH_REGISTER",
+                                                   "HOSTID",
+                                                   "IB_ADAPTIVE_ROUTING",
+                                                   "IB_ADDR_FAMILY",
+                                                   "IB_ADDR_RANGE",
+                                                   "IB_AR_THRESHOLD",
+                                                   "IB_CUDA_SUPPORT",
+                                                   "IB_ECE_ENABLE",
+                                                   "IB_FIFO_TC",
+                                                   "IB_GID_INDEX",
+                                                   "IB_HCA",
+                                                   "IB_MERGE_NICS",
+                                                   "IB_MERGE_VFS",
+                                                   "IB_PCI_RELAXED_ORDERING",
+                                                   "IB_PKEY",
+                                                   "IB_QPS_PER_CONNECTION",
+                                                   "IB_RETRY_CNT",
+                                                   "IB_ROCE_VERSION_NUM",
+                                                   "IB_RETURN_ASYNC_EVENTS",
+                                                   "IB_SL",
+                                                   "IB_SPLIT_DATA_ON_QPS",
+                                                   "IB_TC",
+                                                   "IB_TIMEOUT",
+                                                   "IB_WARN_RAIL_LOCAL",
+                                                   "IGNORE_CPU_AFFINITY",
+                                                   "IGNORE_DISABLED_P2P",
+                                                   "LAUNCH_MODE",
+                                                   "LAUNCH_ORDER_IMPLICIT",
+                                                   "LAUNCH_RACE_FATAL",
+                                                   "LIBRARY",
+                                                   "LL128_BUFFSIZE",
+                                                   "LL128_NTHREADS",
+                                                   "LL_BUFFSIZE",
+                                                   "BUFFSIZE",
+                                                   "LOCAL_REGISTER",
+                                                   "MEM_SYNC_DOMAIN",
+                                                   "MNNVL_CLIQUE_ID",
+                                                   "MNNVL_UUID",
+                                                   "NET",
+                                                   "NET_DISABLE_INTRA",
+                                                   "NET_FORCE_FLUSH",
+                                                   "NET_GDR_C2C",
+                                                   "NET_GDR_READ",
+                                                   "NET_PLUGIN",
+                                                   "NET_SHARED_BUFFERS",
+                                                   "NET_SHARED_COMMS",
+                                                   "NSOCKS_PERTHREAD",
+                                                   "NTHREADS",
+                                                   "NVLSTREE_MAX_CHUNKSIZE",
+                                                   "NVLS_CHUNKSIZE",
+                                                   "NVLS_NCHANNELS",
+                                                   "OOB_NET_ENABLE",
+                                                   "OOB_NET_IFNAME",
+                                                   "P2P_DIRECT_DISABLE",
+                                                   "P2P_LL_THRESHOLD",
+                                                   "P2P_NET_CHUNKSIZE",
+                                                   "P2P_NVL_CHUNKSIZE",
+                                                   "P2P_PCI_CHUNKSIZE",
+                                                   "P2P_PXN_LEVEL",
+                                                   "P2P_READ_ENABLE",
+                                                   "P2P_USE_CUDA_MEMCPY",
+                                                   "PROFILER_PLUGIN",
+                                                   "PROTO_ENABLE",
+                                                   "PXN_C2C",
+                                                   "PXN_DISABLE",
+                                                   "RAS_ADDR",
+                                                   "RAS_ENABLE",
+                                                   "RAS_TIMEOUT_FACTOR",
+                                                   "REPORT_CONNECT_PROGRESS",
+                                                   "RUNTIME_CONNECT",
+                                                   "SET_CPU_AFFINITY",
+                                                   "SET_STACK_SIZE",
+                                                   "SHM_LOCALITY",
+                                                   "SHM_MEMCPY_MODE",
+                                                   "SHM_USE_CUDA_MEMCPY",
+                                                   "SINGLE_RING_THRESHOLD",
+                                                   "SOCKET_FAMILY",
+                                                   "SOCKET_IFNAME",
+                                                   "SOCKET_NTHREADS",
+                                                   "SOCKET_RETRY_CNT",
+                                                   "SOCKET_RETRY_SLEEP_MSEC",
+                                                   "SOCKET_POLL_TIMEOUT_MSEC",
+                                                   "STORE_TIMEOUT",
+                                                   "TOPO_DUMP_FILE",
+                                                   "TOPO_DUMP_FILE_RANK",
+                                                   "TOPO_FILE",
+                                                   "TRACE_BUFFER_SIZE",
+                                                   "TUNER_CONFIG_FILE",
+                                                   "TUNER_PLUGIN",
+                                                   "UID_STAGGER_RATE",
+                                                   "UID_STAGGER_THRESHOLD",
+                                                   "UNPACK_DOUBLE_NCCL",
+                                                   "USE_COMM_NONBLOCKING",
+                                                   "WARN_ENABLE_DEBUG_INFO",
+                                                   "WIN_ENABLE",
+                                                   "WIN_STRIDE",
+                                                   "WORK_ARGS_BYTES",
+                                                   "WORK_FIFO_BYTES",
+                                                   "HEARTBEAT_TIMEOUT_SEC",
+                                                   "NVB_DISABLE",
+                                                   "CROSS_NIC",
+                                                   "THREAD_THRESHOLDS",
+                                                   "MNNVL_ENABLE",
+                                                   "NVLINK_UTIL_CENTRIC_SCHED_ENABLE",
+                                                   "CTA_POLICY",
+                                                   "SYM_CTAS",
+                                                   "SHM_DISABLE"};
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
+  return parts;
+}
+
+// "ring,tree;allreduce:^nvls": NCCL's own grammar. Empty on success, else the word it refuses.
+template <std::size_t N>
+std::string parse_list(const std::string& text, const std::array<const char*, N>& words,
+                       std::array<std::array<bool, N>, 5>& enabled) {
+  for (const std::string& part : split(text, ';')) {
+    auto colon = part.find(':');
+    std::string function = colon == std::string::npos ? "" : part.substr(0, colon);
+    std::string list = colon == std::string::npos ? part : part.substr(colon + 1);
+    bool value = true;
+    if (list.starts_with('^')) value = false, list.erase(0, 1);
+    bool found = false;
+    for (std::size_t f = 0; f < kFunctions.size(); ++f) {
+      if (!function.empty() && strcasecmp(function.c_str(), kFunctions[f]) != 0) continue;
+      found = true;
+      enabled[f].fill(!value);
+      for (const std::string& word : split(list, ',')) {
+        auto at = std::find_if(words.begin(), words.end(),
+                               [&](const char* w) { return strcasecmp(w, word.c_str()) == 0; });
+        if (at == words.end()) return word;
+        enabled[f][static_cast<std::size_t>(at - words.begin())] = value;
+      }
+    }
+    if (!found) return function;
+  }
+  return "";
+}
+
+std::optional<int> number(const std::string& text) {
+  int v{};
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return v;
+}
+
+int version_of(const std::string& text) {
+  int parts[3]{};
+  std::size_t i = 0;
+  for (const std::string& part : split(text.substr(0, text.find_first_of("-+")), '.'))
+    if (auto v = number(part); v && i < 3) parts[i++] = *v;
+  return parts[0] * 10000 + parts[1] * 100 + parts[2];
+}
+
+}  // namespace
+
+Environment environment_of(const std::map<std::string, std::string>& variables) {
+  Environment e;
+  for (auto& row : e.algorithm) row.fill(true);
+  for (auto& row : e.protocol) row.fill(true);
+  for (const auto& [variable, value] : variables) {
+    if (!variable.starts_with("NCCL_")) continue;
+    std::string name = variable.substr(5);
+    auto refuse = [&](const std::string& why) {
+      e.notes.push_back(variable + "=" + value + ": " + why);
+    };
+    auto whole = [&](int& to, int least) {
+      auto v = number(value);
+      if (!v || *v < least)
+        refuse("expected a whole number of at least " + std::to_string(least) + "; not used");
+      else
+        to = *v;
+    };
+    auto flag = [&](bool& to, bool inverted = false) {
+      int v = -1;
+      whole(v, 0);
+      if (v >= 0) to = (v != 0) != inverted;
+    };
+    if (name == "ALGO") {
+      auto copy = e.algorithm;
+      if (auto bad = parse_list(value, kAlgorithmWords, copy); bad.empty())
+        e.algorithm = copy;
+      else
+        refuse("'" + bad + "' is no algorithm or function of NCCL (Ring, Tree, CollnetDirect, " +
+               "CollnetChain, NVLS, NVLSTree, PAT); not used");
+    } else if (name == "PROTO") {
+      auto copy = e.protocol;
+      if (auto bad = parse_list(value, kProtocolWords, copy); bad.empty()) {
+        e.protocol = copy;
+        e.ll128_forced =
+            value.find("128") != std::string::npos && value.find('^') == std::string::npos;
+      } else {
+        refuse("'" + bad + "' is no protocol or function of NCCL (LL, LL128, Simple); not used");
+      }
+    } else if (name == "MAX_NCHANNELS" || name == "MAX_CTAS" || name == "MAX_NRINGS") {
+      whole(e.most_channels, 1);
+    } else if (name == "MIN_NCHANNELS" || name == "MIN_CTAS" || name == "MIN_NRINGS") {
+      whole(e.least_channels, 1);
+    } else if (name == "NVLS_ENABLE") {
+      flag(e.nvls);
+    } else if (name == "COLLNET_ENABLE") {
+      flag(e.collnet);
+    } else if (name == "PAT_ENABLE") {
+      flag(e.pat);
+    } else if (name == "P2P_DISABLE") {
+      flag(e.p2p, true);
+    } else if (name == "P2P_LEVEL") {
+      if (value == "LOC" || value == "0") e.p2p = false;
+    } else if (name == "NET_GDR_LEVEL") {
+      if (value == "LOC" || value == "0") e.gpu_direct = false;
+    } else if (name == "NET_OVERHEAD") {
+      int ns = -1;
+      whole(ns, 0);
+      if (ns >= 0) e.net_overhead_us = ns * 1e-3;
+    } else if (name == "IB_DISABLE") {
+      if (value != "0")
+        refuse("cards used through sockets are not modelled; describe them in a cluster file");
+    } else if (name == "VERSION") {
+      if (int v = version_of(value); v > 0) e.version = v;
+    } else if (!kHarmless.count(name)) {
+      e.notes.push_back(variable + ": unknown to the network model; the prediction ignores it");
+    }
+  }
+  if (e.least_channels > e.most_channels) e.least_channels = e.most_channels;
+  return e;
+}
+
+}  // namespace maya::network

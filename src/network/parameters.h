@@ -1,0 +1,55 @@
+// The numbers of catalog/network/*.toml as the algorithms use them.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "maya/result.h"
+
+namespace maya::network {
+
+enum Protocol { kLL, kLL128, kSimple, kProtocols };
+enum Algorithm { kTree, kRing, kCollnetDirect, kCollnetChain, kNvls, kNvlsTree, kPat, kAlgorithms };
+enum Hardware { kNvlink, kPci, kNet, kHardware };
+
+extern const std::array<const char*, kProtocols> kProtocolNames;
+extern const std::array<const char*, kAlgorithms> kAlgorithmNames;
+
+using ByProtocol = std::array<double, kProtocols>;
+using ByNodes = std::array<double, 3>;  // one node, two, more
+
+// What NCCL believes: it decides the choice.
+struct Tuner {
+  std::array<ByProtocol, kAlgorithms> base{};
+  std::array<std::array<ByProtocol, kAlgorithms>, kHardware> hw{};
+  std::array<std::array<double, 24>, kProtocols> tree_correction{};
+  std::array<double, 13> speeds{};  // GB/s a channel may be planned for, falling
+  ByNodes ll_max{}, ring_ll128{}, tree_ll128{}, tree{}, nvls_tree{};
+  double ring_plateau{}, net_overhead_us{}, net_latency_us{}, nvls_efficiency{};
+  double link_efficiency{}, pcie_efficiency{}, nic_efficiency{};
+  bool sharp{};
+};
+
+// What is measured: it decides the time.
+struct Time {
+  double start_us{}, nvls_us{}, channel_gbps{};
+  std::array<double, kHardware> latency{};  // factor on Tuner::hw
+  double nic_efficiency{}, pcie_efficiency{};
+  ByProtocol ring{}, tree{};  // efficiency
+  double nvls{}, nvls_tree{}, collnet{}, pat{};
+  double fill_ring{}, fill_tree{}, fill_nvls{}, half_ring{}, half_tree{}, half_nvls{};
+  double p2p_start_us{}, p2p_efficiency{}, p2p_pcie_efficiency{}, p2p_nic_efficiency{};
+  double p2p_fill_bytes{}, p2p_half_bytes{}, p2p_peer_us{};
+  double spread_latency{}, spread_bandwidth{};
+};
+
+struct Parameters {
+  Tuner tuner;
+  Time time;
+};
+
+// The error names the first missing key.
+Result<Parameters> parameters_of(const std::map<std::string, double>& numbers);
+
+}  // namespace maya::network
