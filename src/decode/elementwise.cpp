@@ -87,7 +87,6 @@ class Elementwise : public Decoder {
   }
 
   bool touches_values() const override {
-    if (casts) return true;
     DType t = dtype_of(functor.result);
     return t == DType::unknown || is_integer(t) || index_out != DType::unknown;
   }

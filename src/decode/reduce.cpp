@@ -120,6 +120,7 @@ class Reduce : public Decoder {
     std::int32_t known = config_at.load(std::memory_order_relaxed);
     if (known >= 0) return known;
     std::size_t total = arguments.size(0);
+    if (!arguments.raw(0, 0, total)) return -1;
     std::size_t tail = sizeof(Config) + Offsets::bytes(1) + Offsets::bytes(2) + 56;
     for (std::size_t at = 0; at + tail <= total; at += 4) {
       Config c{};

@@ -52,8 +52,6 @@ class Unknown : public Decoder {
     d.op.work = work;
     return d;
   }
-  // What it writes is anybody's guess: the device must be asked each time.
-  bool touches_values() const override { return true; }
 };
 
 }  // namespace

@@ -1,0 +1,137 @@
+// Concatenation, splitting, transposes, triangles, rolls: data moved, not computed.
+#include <algorithm>
+
+#include "decode/operands.h"
+
+namespace maya::decode {
+namespace {
+
+Pointwise moved(std::int64_t bytes, std::int64_t elements, DType dtype, bool strided) {
+  Pointwise work;
+  work.elements = elements;
+  work.bytes_read = work.bytes_written = bytes;
+  work.dtype = dtype;
+  work.flops_per_element = 0;
+  work.strided = strided;
+  work.vector = strided ? 1 : 4;
+  return work;
+}
+
+DType type_of_size(int bytes) {
+  return bytes == 2 ? DType::f16 : bytes == 1 ? DType::u8 : bytes == 8 ? DType::i64 : DType::f32;
+}
+
+// CatArrayBatchedCopy*<T, index, dims, batch, strides, …>(out, CatArrInputTensorMetadata, …): the table is
+// { T* input[batch]; index offset[batch], dim_size[batch], elements[batch]; … }, grid.y inputs of it used.
+class Cat : public Decoder {
+ public:
+  int batch{128}, index_bytes{4}, element_bytes{4}, per_vector{1};
+
+  std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
+    Arguments a(launch);
+    std::uint64_t h = 7;
+    int n = inputs(a);
+    for (int i = 0; i < n; ++i) h = mix(h, static_cast<std::uint64_t>(elements(a, i)));
+    if (capacity < 8) return 0;
+    std::memcpy(out, &h, 8);
+    return 8;
+  }
+
+  Decoded decode(const Launch& launch) const override {
+    Arguments a(launch);
+    Decoded d;
+    d.op.geometry = launch.geometry;
+    d.op.name = launch.kernel->demangled;
+    std::int64_t total = 0;
+    for (int i = 0, n = inputs(a); i < n; ++i) {
+      std::int64_t count = elements(a, i) * per_vector;
+      total += count;
+      read(d, a.pointer(1, 8 * i), count * element_bytes);
+    }
+    Pointwise work = moved(total * element_bytes, total, type_of_size(element_bytes), per_vector == 1);
+    work.vector = per_vector;
+    work.inputs = inputs(a);
+    d.op.work = work;
+    // Where each input lands is strided in the output: the whole of it counts as written.
+    write(d, a.pointer(0), total * element_bytes);
+    return d;
+  }
+
+ private:
+  int inputs(const Arguments& a) const {
+    if (!a.raw(1, 0, 8)) return 0;
+    return static_cast<int>(std::clamp<std::uint64_t>(a.grid(1), 1, batch));
+  }
+  std::int64_t elements(const Arguments& a, int i) const {
+    std::size_t at = 8u * batch + 2u * index_bytes * batch + static_cast<std::size_t>(index_bytes) * i;
+    return index_bytes == 4 ? a.at<std::uint32_t>(1, at) : a.at<std::int64_t>(1, at);
+  }
+};
+
+}  // namespace
+
+Made prepare_copy(const Kernel& kernel, const Name& name) {
+  const std::string& leaf = name.leaf;
+  if (starts_with(leaf, "CatArrayBatchedCopy")) {
+    auto d = std::make_unique<Cat>();
+    if (!name.templates.empty()) d->element_bytes = std::max(1, size_of(name.templates[0]));
+    if (name.templates.size() > 1) d->index_bytes = size_of(name.templates[1]) == 8 ? 8 : 4;
+    d->batch = static_cast<int>(template_number(name, 3, 128));
+    // …_vectorized<T, index, dims, batch, strides, alignment, per_vector>: counts are in vectors
+    if (contains(leaf, "vectorized")) d->per_vector = static_cast<int>(std::max(1L, template_number(name, 6, 1)));
+    return d;
+  }
+  auto signature = std::make_shared<Signature>(kernel, name);
+  if (leaf == "transpose_copy_tiled_kernel") {
+    // <T, …>(in, out, batch?, rows, cols, …): four sizes, the product of the last three or all
+    int size = name.templates.empty() ? 4 : std::max(1, size_of(name.templates[0]));
+    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
+      // A tile of 32×32 per block covers the data exactly but for the rims.
+      std::int64_t rows = a.integer(2), cols = a.integer(3);
+      std::int64_t n = rows * cols * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(2)));
+      std::int64_t threads = static_cast<std::int64_t>(a.geometry().blocks()) * 1024;
+      if (n <= 0 || n > threads * 64) n = threads;
+      d.op.work = moved(n * size, n, type_of_size(size), true);
+      read(d, a.pointer(0), n * size);
+      write(d, a.pointer(1), n * size);
+    });
+  }
+  if (leaf == "triu_tril_kernel") {
+    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
+      Tensor t = signature->tensor(a, 0);
+      std::int64_t n = std::max<std::int64_t>(0, t.elements);
+      Pointwise work = moved(n * t.element_bytes, n, t.dtype, true);
+      work.bytes_read /= 2;   // the kept triangle
+      d.op.work = work;
+      write(d, t.address, n * t.element_bytes);
+    }, signature->parameters().empty() || is_integer(signature->parameters()[0].dtype));
+  }
+  if (leaf == "roll_cuda_kernel") {
+    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
+      std::int64_t n = a.integer(2);
+      int size = signature->parameters()[0].element_bytes;
+      d.op.work = moved(n * size, n, signature->parameters()[0].dtype, true);
+      read(d, a.pointer(0), n * size);
+      write(d, a.pointer(1), n * size);
+    });
+  }
+  if (leaf == "chunk_cat_cuda_kernel" || starts_with(leaf, "split_with_sizes_copy_out")) {
+    // FSDP's copy-in and copy-out: tables on the device, so the grid bounds the bytes: each block moves
+    // one chunk of block × 16 bytes per iteration.
+    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
+      std::int64_t bytes = 0;
+      bool split = contains(a.kernel().demangled, "split_with_sizes");
+      // The contiguous side is one allocation slice: (…, long slice, long chunk, …) gives its size.
+      const auto& integers = signature->integers();
+      std::int64_t largest = signature->largest_integer(a);
+      if (split && integers.size() >= 2) bytes = a.integer(integers[0]) * a.integer(integers[1]);
+      if (!split) bytes = largest * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(1)));
+      std::int64_t threads = static_cast<std::int64_t>(a.geometry().threads()) * 16;
+      if (bytes <= 0 || bytes > threads * 4096) bytes = threads;
+      d.op.work = moved(bytes, bytes, DType::u8, false);
+    });
+  }
+  return nullptr;
+}
+
+}  // namespace maya::decode

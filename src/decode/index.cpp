@@ -1,0 +1,192 @@
+// Picking and placing by index: index, index_put, gather, scatter, index_select, index_add, take, put.
+#include <algorithm>
+
+#include "decode/offsets.h"
+#include "decode/operands.h"
+
+namespace maya::decode {
+namespace {
+
+int opaque_size(std::string_view text, int otherwise = 4) {
+  std::size_t at = text.find("OpaqueType<");
+  if (at != std::string_view::npos) {
+    int n = std::atoi(std::string(text.substr(at + 11)).c_str());
+    if (n > 0 && n <= 64) return n;
+  }
+  DType t = first_dtype(text);
+  return t == DType::unknown ? otherwise : std::max(1, bits(t) / 8);
+}
+
+DType type_of_size(int bytes) {
+  return bytes == 2 ? DType::f16 : bytes == 1 ? DType::u8 : bytes == 8 ? DType::i64
+         : bytes == 16 ? DType::c128 : DType::f32;
+}
+
+// index_elementwise_kernel and _scatter_gather_elementwise_kernel: (N, lambda), the lambda beginning with
+// OffsetCalculator<3> over (out, in, index).
+Made strided_index(const Kernel& kernel, const Name& name) {
+  const std::string& text = kernel.demangled;
+  const std::string lambda = name.templates.size() > 2 ? name.templates[2] : text;
+  bool scatter = contains(lambda, "index_put") || contains(lambda, "index_fill") ||
+                 contains(lambda, "index_copy") || contains(lambda, "put_kernel") ||
+                 contains(lambda, "scatter_fill") ||
+                 contains(lambda, "scatter_gather_internal_kernel<true");
+  bool flip = contains(lambda, "flip_kernel");
+  bool atomic = contains(lambda, "ReduceAdd") || contains(lambda, "accumulate");
+  int size = opaque_size(lambda);
+  DType dtype = contains(lambda, "OpaqueType<") ? type_of_size(size) : first_dtype(lambda);
+  if (dtype == DType::unknown) dtype = type_of_size(size);
+  int arguments = flip || contains(lambda, "fill") ? 2 : 3;
+  std::vector<KeyPart> parts = whole(kernel, {0});
+  if (kernel.parameter_sizes.size() > 1) {
+    std::uint16_t n = std::min<std::uint16_t>(kernel.parameter_sizes[1], 100);
+    parts.push_back({1, 0, n});   // dims and the first sizes
+  }
+  return make(parts, [=](const Arguments& a, Decoded& d) {
+    std::int64_t n = a.integer(0);
+    Offsets offsets;
+    std::int64_t rows = std::max<std::int64_t>(1, n);
+    bool shaped = offsets.read(a.raw(1, 0, Offsets::bytes(arguments)), arguments, n);
+    if (shaped && arguments == 3) rows = std::max<std::int64_t>(1, offsets.distinct(2));
+    if (flip) {
+      Pointwise work;
+      work.elements = n;
+      work.bytes_read = work.bytes_written = n * size;
+      work.dtype = dtype;
+      work.strided = true;
+      work.vector = 1;
+      work.flops_per_element = 0;
+      d.op.work = work;
+    } else if (scatter) {
+      Scatter work;
+      work.rows = rows;
+      work.cols = n / rows;
+      work.dtype = dtype;
+      work.atomic = atomic;
+      d.op.work = work;
+    } else {
+      Gather work;
+      work.rows = rows;
+      work.cols = n / rows;
+      work.dtype = dtype;
+      d.op.work = work;
+    }
+    if (shaped) {
+      std::size_t data = (Offsets::bytes(arguments) + 7) / 8 * 8;
+      std::uint64_t out = a.pointer(1, data);
+      if (a.extent(out) != ~std::uint64_t{0} && a.extent(out) > 0 && !scatter)
+        write(d, out, offsets.span(0, size, true));
+    }
+  }, is_integer(dtype));
+}
+
+}  // namespace
+
+Made prepare_index(const Kernel& kernel, const Name& name) {
+  const std::string& leaf = name.leaf;
+  if (leaf == "index_elementwise_kernel" || leaf == "_scatter_gather_elementwise_kernel")
+    return strided_index(kernel, name);
+
+  auto signature = std::make_shared<Signature>(kernel, name);
+  std::vector<KeyPart> key = signature->key(kernel);
+
+  if (leaf == "vectorized_gather_kernel") {
+    // <alignment, index>(out, in, index, int count, slice bytes, index range, in stride, out stride, bool)
+    DType index = template_dtype(name, 1, DType::i64);
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Gather work;
+      work.rows = a.integer(3);
+      work.cols = a.integer(4);   // bytes
+      work.table_rows = a.integer(5);
+      work.dtype = DType::u8;
+      work.index = index;
+      d.op.work = work;
+      read(d, a.pointer(2), work.rows * bits(index) / 8);
+      write(d, a.pointer(0), (work.rows - 1) * a.integer(7) + work.cols);
+      if (work.rows <= 0) return;
+      d.semantics.kind = Semantics::Kind::gather;
+      d.semantics.function = "rows";
+      d.semantics.axis = 0;
+      d.semantics.k = work.table_rows;
+      Semantics::Operand out, in, at;
+      out.dtype = in.dtype = DType::u8;
+      out.address = a.pointer(0), in.address = a.pointer(1), at.address = a.pointer(2);
+      out.rank = in.rank = 2;
+      out.size[0] = work.rows, out.size[1] = in.size[1] = work.cols;
+      in.size[0] = work.table_rows;
+      out.stride[0] = a.integer(7), out.stride[1] = in.stride[1] = 1;
+      in.stride[0] = a.integer(6);
+      at.dtype = index, at.rank = 1, at.size[0] = work.rows, at.stride[0] = bits(index) / 8;
+      d.semantics.outputs = {out};
+      d.semantics.inputs = {in, at};
+    });
+  }
+  if (leaf == "indexSelectLargeIndex" || leaf == "indexSelectSmallIndex") {
+    // (dst, src, indices: TensorInfo, …, source dimension size)
+    DType index = template_dtype(name, 1, DType::i64);
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Tensor dst = signature->tensor(a, 0), at = signature->tensor(a, 2);
+      Gather work;
+      work.rows = std::max<std::int64_t>(1, at.elements);
+      work.cols = dst.elements / work.rows;
+      if (!signature->integers().empty()) work.table_rows = a.integer(signature->integers().back());
+      work.dtype = dst.dtype == DType::unknown ? type_of_size(dst.element_bytes) : dst.dtype;
+      work.index = index;
+      d.op.work = work;
+      read(d, at.address, at.elements * at.element_bytes);
+      write(d, dst.address, dst.elements * dst.element_bytes);
+    }, is_integer(template_dtype(name, 0, DType::f32)));
+  }
+  if (leaf == "indexFuncLargeIndex" || leaf == "indexFuncSmallIndex") {
+    DType index = template_dtype(name, 1, DType::i64);
+    bool atomic = !name.templates.empty() && contains(name.templates.back(), "ReduceAdd");
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Tensor src = signature->tensor(a, 1), at = signature->tensor(a, 2);
+      Scatter work;
+      work.rows = std::max<std::int64_t>(1, at.elements);
+      work.cols = src.elements / work.rows;
+      work.dtype = src.dtype;
+      work.index = index;
+      work.atomic = atomic;
+      d.op.work = work;
+    }, is_integer(template_dtype(name, 0, DType::f32)));
+  }
+  if (leaf == "tma_scatter_kernel" || leaf == "vectorized_scatter_kernel") {
+    // <Op, …, T, index>(out, src, index, int count, slice …)
+    DType dtype = signature->parameters().empty() ? DType::f32 : signature->parameters()[0].dtype;
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Scatter work;
+      work.rows = a.integer(3);
+      work.cols = std::max<std::int64_t>(1, a.integer(4));
+      work.dtype = dtype;
+      work.atomic = true;
+      d.op.work = work;
+    });
+  }
+  if (starts_with(leaf, "indexing_backward_kernel")) {
+    // (sorted, indices, grad, grad_weight, numel, stride, stride_before, outer, …)
+    DType dtype = template_dtype(name, 0, DType::f32);
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Scatter work;
+      work.rows = a.integer(4) * std::max<std::int64_t>(1, a.integer(7));
+      work.cols = std::max<std::int64_t>(1, a.integer(5));
+      work.dtype = dtype;
+      d.op.work = work;
+    });
+  }
+  if (leaf == "_unfold_backward_elementwise_kernel") {
+    DType dtype = first_dtype(name.templates.size() > 2 ? name.templates[2] : kernel.demangled);
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Pointwise work;
+      work.elements = a.integer(0);
+      work.bytes_read = work.bytes_written = work.elements * std::max(1, bits(dtype) / 8);
+      work.dtype = dtype;
+      work.strided = true;
+      work.vector = 1;
+      d.op.work = work;
+    });
+  }
+  return nullptr;
+}
+
+}  // namespace maya::decode

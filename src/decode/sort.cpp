@@ -1,0 +1,112 @@
+// ATen's own sorts and selections: small sorts in place, top-k, median, k-th value.
+#include <algorithm>
+
+#include "decode/operands.h"
+
+namespace maya::decode {
+namespace {
+
+// Slices of a tensor as an operand: the collapsed outer dimensions, then the slice itself.
+Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t stride) {
+  Semantics::Operand o = operand(t);
+  if (o.rank >= 8) return o;
+  o.size[o.rank] = length;
+  o.stride[o.rank] = stride * t.element_bytes;
+  ++o.rank;
+  return o;
+}
+
+}  // namespace
+
+Made prepare_sort(const Kernel& kernel, const Name& name) {
+  const std::string& leaf = name.leaf;
+  auto signature = std::make_shared<Signature>(kernel, name);
+  std::vector<KeyPart> key = signature->key(kernel);
+
+  if (ends_with(leaf, "SortKVInPlace")) {
+    // <A, -1, …, K, V, …>(keys, slices, slice size, slice stride, values, value stride, order)
+    DType k = DType::unknown, v = DType::i64;
+    for (const std::string& t : name.templates) {
+      DType type = dtype_of(t);
+      if (type == DType::unknown) continue;
+      if (k == DType::unknown) k = type;
+      else {
+        v = type;
+        break;
+      }
+    }
+    bool descending = contains(kernel.demangled, "GTOp");
+    bool radix = starts_with(leaf, "radix");
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Sort work;
+      work.segments = a.integer(1);
+      work.elements = a.integer(2);
+      work.key_bytes = std::max(1, bits(k) / 8);
+      work.value_bytes = std::max(1, bits(v) / 8);
+      d.op.work = work;
+      Tensor keys = signature->tensor(a, 0), values = signature->tensor(a, 4);
+      d.semantics.kind = Semantics::Kind::sort;
+      bool down = radix ? a.at<std::uint8_t>(6) != 0 : descending;
+      d.semantics.function = down ? "descending" : "ascending";
+      Semantics::Operand ko = slices(keys, work.elements, a.integer(3));
+      Semantics::Operand vo = slices(values, work.elements, a.integer(5));
+      d.semantics.outputs = {ko, vo};
+      d.semantics.inputs = {ko, vo};
+      d.semantics.axis = ko.rank - 1;
+      write(d, keys.address, work.segments * work.elements * work.key_bytes);
+      write(d, values.address, work.segments * work.elements * work.value_bytes);
+    }, true);
+  }
+  if (leaf == "gatherTopK") {
+    // (input, slice size, k, largest, slices, stride, top-k values, stride, indices, stride, …)
+    DType t = template_dtype(name, 0, DType::f32);
+    bool multi_block = contains(name.base, "mbtopk");
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Sort work;
+      work.elements = a.integer(1);
+      work.top = a.integer(2);
+      work.segments = a.integer(4);
+      work.key_bytes = std::max(1, bits(t) / 8);
+      work.value_bytes = 8;
+      d.op.work = work;
+      Tensor in = signature->tensor(a, 0), values = signature->tensor(a, 6), indices = signature->tensor(a, 8);
+      write(d, values.address, work.segments * work.top * work.key_bytes);
+      write(d, indices.address, work.segments * work.top * 8);
+      d.semantics.kind = Semantics::Kind::topk;
+      d.semantics.function = a.at<std::uint8_t>(3) ? "largest" : "smallest";
+      d.semantics.k = work.top;
+      d.semantics.outputs = {slices(values, work.top, a.integer(7)), slices(indices, work.top, a.integer(9))};
+      d.semantics.inputs = {slices(in, work.elements, a.integer(5))};
+      d.semantics.axis = d.semantics.inputs[0].rank - 1;
+      (void)multi_block;
+    }, true);
+  }
+  if (leaf == "computeBlockDigitCounts") {
+    DType t = template_dtype(name, 0, DType::f32);
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Reduction work;
+      work.inputs = a.integer(1) * std::max<std::int64_t>(1, a.integer(3));
+      work.outputs = static_cast<std::int64_t>(a.geometry().blocks()) * 256;
+      work.in = t;
+      work.out = DType::i16;
+      work.kind = ReduceKind::other;
+      d.op.work = work;
+    });
+  }
+  if (leaf == "gatherMedian" || leaf == "gatherKthValue") {
+    DType t = template_dtype(name, 0, DType::f32);
+    bool median = leaf == "gatherMedian";
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Sort work;
+      work.elements = a.integer(median ? 3 : 1);
+      work.segments = a.integer(median ? 4 : 3);
+      work.top = 1;
+      work.key_bytes = std::max(1, bits(t) / 8);
+      work.value_bytes = 8;
+      d.op.work = work;
+    }, true);
+  }
+  return nullptr;
+}
+
+}  // namespace maya::decode
