@@ -54,7 +54,7 @@ enum CUpti_ActivityKind : int {
   CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
 };
 
-struct CUpti_Activity {
+struct alignas(8) CUpti_Activity {
   CUpti_ActivityKind kind;
 };
 
