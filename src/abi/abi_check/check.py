@@ -31,6 +31,10 @@ HEADERS = {
 ALIASES = ["half_bits=-", "float_complex=-", "double_complex=-"]
 
 
+# 13.1 added an execution context at the end.
+GROWN = ["cudaConditionalNodeParams"]
+
+
 def version(include, header, macro):
     for folder in include:
         path = folder / header
@@ -69,7 +73,7 @@ def main():
     source = args.work / f"{args.name}.cpp"
     subprocess.run([sys.executable, "-B", pathlib.Path(__file__).with_name("generate.py"), f"abi/{args.name}.h", "--root", args.root,
                     "--nvidia", "library_types.h", "cuda_runtime_api.h", *HEADERS[args.name], "--include", *args.include,
-                    "--out", source, "--alias", *aliases], check=True)
+                    "--out", source, "--alias", *aliases, "--grown", *GROWN], check=True)
     command = [args.compiler, "-std=c++20", "-fsyntax-only", "-w", "-nostdinc", f"-DMAYA_CUDA_MAJOR={major}",
                f"-DMAYA_CUDNN_MAJOR={cudnn}", f"-I{args.root}"]
     for folder in args.include:

@@ -5,7 +5,7 @@ Ours live in namespace maya::abi, NVIDIA's in the global one, so one translation
 constant, struct size and field offset that our header spells out is asserted equal to NVIDIA's. Names that this version of
 the headers does not have are listed in a comment, not checked: our declarations span several versions.
 
-usage: generate.py OUR_HEADER... --nvidia HEADER... --include DIR... --out FILE [--alias OURS=THEIRS]... [--skip NAME]...
+usage: generate.py OUR_HEADER... --nvidia HEADER... --include DIR... --out FILE [--alias OURS=THEIRS]... [--skip NAME]... [--grown NAME]...
 """
 import argparse
 import pathlib
@@ -72,6 +72,7 @@ def main():
     parser.add_argument("--include", nargs="+", required=True)
     parser.add_argument("--alias", nargs="*", default=[])
     parser.add_argument("--skip", nargs="*", default=[])
+    parser.add_argument("--grown", nargs="*", default=[], help="structs that later versions extended at the end")
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
 
@@ -106,7 +107,7 @@ def main():
         if theirs not in known:
             absent.append(ours)
             continue
-        checks.append(f"SAME_SIZE({ours}, {theirs})")
+        checks.append(f"{'FITS' if ours in args.grown else 'SAME_SIZE'}({ours}, {theirs})")
         for field in flat_fields(body_at(text, match.end() - 1)):
             if f"{ours}.{field}" in skip or field.startswith(("reserved", "pad")):
                 continue
