@@ -1,0 +1,86 @@
+#include "simulate/communication_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace maya::simulate {
+
+std::uint32_t CommunicationTimes::of(std::uint16_t slot, std::span<const std::uint32_t> ops) {
+  auto fresh = [&] {
+    table_.push_back(evaluate(slot, ops));
+    return static_cast<std::uint32_t>(table_.size() - 1);
+  };
+  if (ops.size() == 1) {
+    std::uint64_t key = std::uint64_t{slot} << 32 | ops[0];
+    auto it = single_.find(key);
+    if (it == single_.end()) it = single_.emplace(key, fresh()).first;
+    return it->second;
+  }
+  std::string key(reinterpret_cast<const char*>(ops.data()), ops.size_bytes());
+  key.append(reinterpret_cast<const char*>(&slot), sizeof slot);
+  auto it = fused_.find(key);
+  if (it == fused_.end()) it = fused_.emplace(std::move(key), fresh()).first;
+  return it->second;
+}
+
+CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
+                                               std::span<const std::uint32_t> ops) const {
+  const job::RankClass& c = job_.classes[class_];
+  const trace::Recording& recording = c.recording;
+  const Meetings::Domain& domain = meetings_.domain(class_, slot);
+  // Collectives of one kind launched together move their bytes as one; other kinds follow each other.
+  std::vector<Collective> collectives;
+  std::vector<network::Message> messages;
+  std::uint32_t x = meetings_.communicator(class_, slot);
+  static const job::Communicator alone;
+  const job::Communicator& own = x == none ? alone : job_.communicators[x];
+  std::int64_t sent = 0;
+  std::size_t sends = 0;
+  for (std::uint32_t index : ops) {
+    if (const auto* op = std::get_if<Collective>(&recording.ops[index].work)) {
+      auto same = std::find_if(collectives.begin(), collectives.end(), [&](const Collective& other) {
+        return other.kind == op->kind && other.root == op->root && other.dtype == op->dtype;
+      });
+      if (same == collectives.end()) collectives.push_back(*op);
+      else same->bytes += op->bytes;
+    } else if (const auto* op = std::get_if<PointToPoint>(&recording.ops[index].work)) {
+      std::int32_t peer = own.ranks.empty() ? c.representative
+                                            : own.ranks[static_cast<std::size_t>(op->peer)];
+      if (op->send) {
+        messages.push_back({c.representative, peer, op->bytes});
+        sent += op->bytes, ++sends;
+      } else {
+        messages.push_back({peer, c.representative, op->bytes});
+      }
+    }
+  }
+  CommunicationTime total;
+  double ns = 0;
+  int channels = 0;
+  auto add = [&](const network::CollectiveTime& t) {
+    ns += t.ns, total.low_ns += t.low_ns, total.high_ns += t.high_ns;
+    channels = std::max(channels, t.channels);
+  };
+  // A message to everyone is an exchange of all with all, and the others' messages matter too.
+  std::size_t size = own.ranks.size();
+  if (size > 2 && sends >= size - 1 && messages.size() >= 2 * (size - 1)) {
+    collectives.push_back({CollectiveKind::all_to_all, sent});
+    messages.clear();
+  }
+  for (const Collective& op : collectives) {
+    network::CollectiveTime slowest;
+    for (std::uint32_t other : domain.communicators) {
+      network::CollectiveTime t = network_.collective(op, job_.communicators[other].ranks);
+      if (t.ns >= slowest.ns) slowest = t;
+    }
+    add(slowest);
+  }
+  if (!messages.empty()) add(network_.messages(messages));
+  total.ns = std::max<std::int64_t>(1, std::llround(ns));
+  total.share = model_.channel_share(channels);
+  total.link = collectives.empty() ? 2 : domain.between_nodes ? 1 : 0;
+  return total;
+}
+
+}  // namespace maya::simulate

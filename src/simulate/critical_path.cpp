@@ -1,0 +1,190 @@
+#include "simulate/critical_path.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace maya::simulate {
+namespace {
+
+using What = CriticalLink::What;
+
+// How far off recorded host times are on another host, when only a speed factor is known.
+constexpr double host_uncertainty = 0.1;
+
+class Walk {
+ public:
+  Walk(const Plan& plan, const std::vector<std::unique_ptr<Engine>>& engines, std::int64_t start)
+      : plan_(plan), engines_(engines), start_(start) {
+    for (const Program& program : plan.classes) {
+      auto& previous = previous_.emplace_back(program.log_end - program.log_begin, none);
+      std::vector<std::uint32_t> last(program.threads.size(), none);
+      for (std::uint32_t i = program.log_begin; i < program.log_end; ++i) {
+        std::uint32_t& of_thread = last[program.instructions[i].thread];
+        previous[i - program.log_begin] = of_thread;
+        of_thread = i;
+      }
+    }
+  }
+
+  std::vector<CriticalLink> run(Cause from, std::int64_t end) {
+    time_ = end;
+    at_ = from;
+    at_end_ = true;
+    while (time_ > start_ && step()) {
+    }
+    std::reverse(links_.begin(), links_.end());
+    return std::move(links_);
+  }
+
+ private:
+  bool step() {
+    if (at_.kind() == Cause::Kind::item) return item();
+    if (at_.kind() == Cause::Kind::host) return host();
+    return false;
+  }
+
+  void link(What what, std::uint32_t c, std::uint32_t record, std::uint32_t op, std::int64_t from,
+            std::int64_t to) {
+    from = std::max(from, start_), to = std::min(to, time_);
+    if (to > from) links_.push_back({what, c, record, op, from, to});
+    time_ = std::min(time_, from);
+  }
+
+  bool item() {
+    std::uint32_t c = at_.rank_class();
+    const Engine& engine = *engines_[c];
+    const Program& program = plan_.classes[c];
+    std::uint32_t log = engine.log_place(at_.index());
+    if (log == none || engine.item_log()[log].end < 0) return false;
+    const ItemLog& entry = engine.item_log()[log];
+    Engine::ItemPlace place = engine.place(at_.index());
+    const Item& item = program.lanes[place.lane].items[place.index];
+    std::uint32_t record = program.instructions[item.instruction].record, op = item.index;
+    What what = What::kernel;
+    if (item.kind == ItemKind::communication) {
+      what = What::communication;
+      op = program.communications[item.index].op;
+      record = program.communications[item.index].record;
+    } else if (item.kind == ItemKind::host_function) {
+      what = What::host, op = none;
+    } else if (program.times[item.index].resource != Resource::compute) {
+      what = What::copy;
+    }
+    link(What::wait, c, record, op, entry.end, time_);
+    link(what, c, record, op, entry.start, entry.end);
+    at_ = entry.cause;
+    at_end_ = false;
+    return true;
+  }
+
+  // A host call is reached at its end (the thread's next call follows it) or at its issue (work or another
+  // thread waited for the call, not for what it blocks on).
+  bool host() {
+    std::uint32_t c = at_.rank_class(), i = at_.index();
+    const Program& program = plan_.classes[c];
+    std::uint32_t place = i - program.log_begin;
+    if (place >= engines_[c]->host_log().size()) return false;
+    const HostLog& entry = engines_[c]->host_log()[place];
+    if (entry.issue < 0) return false;
+    std::uint32_t record = program.instructions[i].record;
+    if (at_end_ && entry.end_cause.kind() != Cause::Kind::nothing) {
+      at_ = entry.end_cause;
+      at_end_ = false;
+      return true;
+    }
+    link(What::wait, c, record, none, entry.issue, time_);
+    if (entry.queue_cause.kind() != Cause::Kind::nothing && entry.queue_time > 0) {
+      link(What::host, c, record, none, entry.queue_time, entry.issue);
+      at_ = entry.queue_cause;
+      at_end_ = false;
+      return true;
+    }
+    link(What::host, c, record, none, entry.start, entry.issue);
+    if (entry.start_cause.kind() != Cause::Kind::nothing) {
+      at_ = entry.start_cause;
+      at_end_ = false;
+      return true;
+    }
+    if (previous_[c][place] == none) return false;
+    at_ = Cause::host(c, previous_[c][place]);
+    at_end_ = true;
+    return true;
+  }
+
+  const Plan& plan_;
+  const std::vector<std::unique_ptr<Engine>>& engines_;
+  std::int64_t start_, time_{};
+  Cause at_;
+  bool at_end_{};
+  std::vector<std::vector<std::uint32_t>> previous_;   // per class, per logged instruction
+  std::vector<CriticalLink> links_;
+};
+
+}  // namespace
+
+std::vector<CriticalLink> critical_path(const Plan& plan,
+                                        const std::vector<std::unique_ptr<Engine>>& engines,
+                                        std::uint32_t end_class, std::int64_t start, std::int64_t end) {
+  const auto& boundary =
+      engines[end_class]->accounting().boundaries()[static_cast<std::size_t>(plan.log_step) + 1];
+  return Walk(plan, engines, start).run(boundary.cause, end);
+}
+
+Interval interval(const job::Job& job, const Plan& plan, const std::vector<CriticalLink>& path,
+                  double step_ns) {
+  std::map<std::size_t, std::pair<double, double>> families;   // down, up: each summed straight
+  double length = 0;
+  auto add = [&](std::size_t family, double ns, double alone, double low, double high) {
+    length += ns;
+    if (alone <= 0) return;
+    families[family].first += ns * std::clamp((alone - low) / alone, 0.0, 1.0);
+    families[family].second += ns * std::clamp((high - alone) / alone, 0.0, 10.0);
+  };
+  auto add_op = [&](std::uint32_t c, std::uint32_t op, double ns) {
+    const WorkTime& t = plan.classes[c].times[op];
+    add(job.classes[c].recording.ops[op].work.index(), ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
+  };
+  constexpr std::size_t communication = 1000, host = 2000;
+  auto add_communication = [&](const CommunicationTime& t, double ns) {
+    add(communication + t.link, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
+  };
+  for (const CriticalLink& link : path) {
+    double ns = static_cast<double>(link.end_ns - link.start_ns);
+    if (link.what == CriticalLink::What::host) {
+      add(host, ns, 1, 1 - host_uncertainty, 1 + host_uncertainty);
+    } else if (link.what == CriticalLink::What::communication) {
+      const Program& program = plan.classes[link.rank_class];
+      for (const Communication& call : program.communications)
+        if (call.record == link.record && call.op == link.op) {
+          add_communication(program.communication_times[call.time], ns);
+          break;
+        }
+    } else if (link.op != none && link.what != CriticalLink::What::wait) {
+      add_op(link.rank_class, link.op, ns);
+    } else {
+      length += ns;
+    }
+  }
+  if (path.empty())
+    for (std::uint32_t c = 0; c < plan.classes.size(); ++c)
+      for (const LaneProgram& lane : plan.classes[c].lanes)
+        for (const Item& item : lane.items) {
+          if (item.kind == ItemKind::kernel || item.kind == ItemKind::copy)
+            add_op(c, item.index, static_cast<double>(plan.classes[c].times[item.index].ns));
+          else if (item.kind == ItemKind::communication)
+            add_communication(
+                plan.classes[c].communication_times[plan.classes[c].communications[item.index].time],
+                static_cast<double>(
+                    plan.classes[c].communication_times[plan.classes[c].communications[item.index].time].ns));
+        }
+  if (length <= 0) return {step_ns, step_ns};
+  double down = 0, up = 0;
+  for (const auto& [family, sums] : families) {
+    down += sums.first * sums.first;
+    up += sums.second * sums.second;
+  }
+  return {step_ns * (1 - std::min(1.0, std::sqrt(down) / length)), step_ns * (1 + std::sqrt(up) / length)};
+}
+
+}  // namespace maya::simulate

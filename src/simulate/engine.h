@@ -1,0 +1,171 @@
+// The event loop of one rank class: its host threads and its GPU.
+//
+// Hosts run ahead of the device: a call's time depends on the device only where it blocks (a sync, a full
+// queue), so each thread runs until it blocks, and only then does the device take its next event. Whatever
+// a thread issues afterwards is issued at or after that event.
+//
+// Time is a key: twice the nanosecond, plus one for the settling that follows all events of that
+// nanosecond (copy engines granted, rates of running work set). Results so do not depend on the order of
+// simultaneous events, within a class or between classes.
+//
+// Classes meet in collectives and messages only. A class none of whose lanes waits for another may run
+// ahead of the others; one with a lane that waits may not pass the earliest event of any other (the
+// horizon), because that one may end the wait. This is conservative parallel simulation: exact.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulate/accounting.h"
+#include "simulate/cause.h"
+#include "simulate/meeting_table.h"
+#include "simulate/program.h"
+
+namespace maya::simulate {
+
+inline constexpr std::int64_t never = INT64_MAX;
+
+// Kept for the step whose critical path is wanted.
+struct ItemLog {
+  std::int64_t start{-1}, end{-1};
+  Cause cause;
+};
+struct HostLog {
+  std::int64_t start{-1}, issue{-1}, end{-1};
+  Cause start_cause;    // resumed by another thread; else the thread's previous call
+  Cause queue_cause;    // the work that made place in a full queue
+  std::int64_t queue_time{};
+  Cause end_cause;      // the work a blocking call waited for
+};
+
+class Engine;
+// How a class reaches the others.
+struct Others {
+  MeetingTable& meetings;
+  std::vector<Engine*> engines;
+  std::uint32_t running{};
+  std::int64_t horizon{never};   // of the class that runs
+  std::vector<std::uint32_t> woken;
+};
+
+class Engine {
+ public:
+  Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timeline* spans);
+
+  // Runs until nothing is left or the horizon holds it back. Returns the key of its next event.
+  std::int64_t run();
+  std::int64_t key() const { return key_; }
+  bool finished() const;
+  std::string stuck() const;   // what it waits for, for an error message
+
+  std::int64_t now() const { return now_; }
+  std::int64_t end() const;
+  Accounting& accounting() { return accounting_; }
+  const std::vector<ItemLog>& item_log() const { return item_log_; }
+  const std::vector<HostLog>& host_log() const { return host_log_; }   // from Program::log_begin on
+  // Position of an item index (as in Cause) in the log; none if it is not of the logged step.
+  std::uint32_t log_place(std::uint32_t item) const;
+  struct ItemPlace { std::uint32_t lane{}, index{}; };
+  ItemPlace place(std::uint32_t item) const;
+
+ private:
+  enum class State : std::uint8_t { idle, waiting_ticket, starting, queued, running, meeting, finishing, done };
+  enum class Class : std::uint8_t { compute, copy, communication, host };
+
+  struct Lane {
+    const Item* items{};
+    std::uint32_t head{}, size{}, base{};
+    State state{State::idle};
+    Class what{};
+    Resource resource{};
+    std::uint8_t link{};
+    bool queue_waiters{};
+    std::int32_t priority{};
+    std::int64_t next{never};
+    std::uint32_t timer{none};        // place in timed_
+    std::int64_t ready{};
+    std::int64_t dependency{};        // `ready` but for the host's call
+    Cause cause;                      // of `ready`, later of the start
+    std::int64_t started{}, updated{};
+    std::int64_t remaining{};         // work: ns · 2^16
+    std::uint32_t rate{}, share{};
+    std::uint32_t missing{};          // meets
+    std::uint32_t waiter_next{none};  // in a ticket's list
+    std::uint32_t closed{};           // places of the launch queue freed
+    std::uint32_t log_begin{}, log_count{}, log_offset{};
+  };
+  struct Ticket {
+    std::int64_t done{-1};
+    std::uint32_t waiter{none};
+    Cause cause;
+  };
+  enum class Phase : std::uint8_t { start, queue, wait, resume, finished };
+  struct HostThread {
+    std::uint32_t at{none};
+    std::uint32_t wait_index{};
+    std::uint32_t waiter_next{none};
+    Phase phase{Phase::start};
+    bool runnable{};
+    std::int64_t time{}, start{};
+    Cause start_cause, queue_cause, end_cause;
+    std::int64_t queue_time{};
+  };
+
+  static constexpr std::uint32_t thread_bit = 0x80000000u;
+
+  void run_hosts();
+  bool run_thread(std::uint32_t thread);
+  void issue(std::uint32_t instruction, std::int64_t time);
+  void make_runnable(std::uint32_t thread);
+
+  void advance(std::uint32_t lane);
+  void drain();
+  void complete_ticket(std::uint32_t ticket, std::int64_t time, Cause cause);
+  void start(std::uint32_t lane);
+  void begin(std::uint32_t lane);
+  void end_of_step(std::uint32_t instruction, std::int64_t time);
+  void remove(std::vector<std::uint32_t>& set, std::uint32_t lane);
+  void arrive(std::uint32_t lane);
+  void local_end(std::uint32_t lane);
+  void complete(std::uint32_t lane);
+  void settle();
+  void set_rates();
+  void wake(std::uint32_t lane, std::int64_t time, Cause cause);
+  void set_timer(std::uint32_t lane, std::int64_t time);
+  void clear_timer(std::uint32_t lane);
+  void keep(const Lane& lane);
+  const Communication& communication(const Lane& lane) const {
+    return program_.communications[lane.items[lane.head].index];
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  const Program& program_;
+  std::uint32_t class_;
+  Others& others_;
+  Timeline* spans_;
+  Accounting accounting_;
+  std::vector<Lane> lanes_;
+  std::vector<Ticket> tickets_;
+  std::vector<HostThread> threads_;
+  std::vector<std::int64_t> issued_;         // per instruction: when its call was over; -1 not yet
+  std::vector<std::uint32_t> timed_;         // lanes with a finite `next`
+  std::vector<std::uint32_t> active_;        // lanes whose work makes progress
+  std::vector<std::uint32_t> resident_;      // communication that waits for partners
+  std::vector<std::uint32_t> work_;          // lanes to advance
+  std::vector<std::uint32_t> runnable_;
+  std::array<std::vector<std::uint32_t>, resource_count> engine_queue_;
+  std::array<std::uint32_t, resource_count> engine_user_{};
+  std::array<Cause, resource_count> engine_freed_;
+  std::uint32_t active_by_class_[4]{};
+  std::vector<std::uint32_t> order_;         // scratch of set_rates
+  std::uint32_t pending_{};                  // lanes waiting for other parties
+  std::uint32_t resume_waiters_{};
+  bool dirty_{};
+  std::int64_t now_{}, key_{};
+  std::vector<ItemLog> item_log_;
+  std::vector<HostLog> host_log_;
+};
+
+}  // namespace maya::simulate

@@ -1,0 +1,42 @@
+#include "simulate/graph_chains.h"
+
+namespace maya::simulate {
+
+GraphChains lay_out(const trace::Graph& graph) {
+  constexpr std::uint32_t none = 0xffffffff;
+  GraphChains result;
+  const auto count = static_cast<std::uint32_t>(graph.nodes.size());
+  // A node continues the chain of the first node it waits for that is still the end of its chain.
+  std::vector<std::uint32_t> chain(count, none), tail;
+  std::vector<bool> observed(count, false);   // someone on another chain waits for it
+  for (std::uint32_t n = 0; n < count; ++n) {
+    for (std::uint32_t before : graph.nodes[n].after)
+      if (tail[chain[before]] == before) {
+        chain[n] = chain[before];
+        break;
+      }
+    if (chain[n] == none) {
+      chain[n] = static_cast<std::uint32_t>(tail.size());
+      tail.push_back(n);
+    }
+    tail[chain[n]] = n;
+    for (std::uint32_t before : graph.nodes[n].after)
+      if (chain[before] != chain[n]) observed[before] = true;
+  }
+  std::vector<std::uint32_t> ticket(count, none);
+  for (std::uint32_t n = 0; n < count; ++n) {
+    using What = ChainEntry::What;
+    for (std::uint32_t before : graph.nodes[n].after)
+      if (chain[before] != chain[n]) result.entries.push_back({What::wait, chain[n], ticket[before]});
+    result.entries.push_back({What::node, chain[n], n});
+    if (observed[n]) {
+      ticket[n] = result.tickets++;
+      result.entries.push_back({What::record, chain[n], ticket[n]});
+    }
+    if (chain[n] == 0) result.last_node_of_first = n;
+  }
+  result.chains = static_cast<std::uint32_t>(tail.size());
+  return result;
+}
+
+}  // namespace maya::simulate

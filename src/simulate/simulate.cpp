@@ -1,0 +1,172 @@
+#include "maya/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "simulate/critical_path.h"
+#include "simulate/engine.h"
+#include "simulate/program.h"
+#include "simulate/schedule.h"
+
+namespace maya::simulate {
+namespace {
+
+// The step in the middle of the measured ones: far from warm-up and from the end.
+std::int64_t typical_step(const job::Job& job) {
+  std::vector<std::int64_t> measured;
+  for (std::size_t k = 0; k < job.measured.size(); ++k)
+    if (job.measured[k] != 0) measured.push_back(static_cast<std::int64_t>(k));
+  return measured.empty() ? -1 : measured[measured.size() / 2];
+}
+
+class Simulation {
+ public:
+  Simulation(const job::Job& job, const Plan& plan, const Options& options)
+      : job_(job), plan_(plan), meetings_(plan), others_{meetings_, {}} {
+    for (std::uint32_t c = 0; c < plan.classes.size(); ++c) {
+      engines_.push_back(std::make_unique<Engine>(plan, c, others_, options.keep_spans ? &timeline_ : nullptr));
+      others_.engines.push_back(engines_.back().get());
+    }
+  }
+
+  Result<Timeline> run() {
+    Schedule schedule(engines_.size());
+    for (std::uint32_t c = 0; c < engines_.size(); ++c) schedule.set(c, 0);
+    while (schedule.key() != never) {
+      std::uint32_t c = schedule.first();
+      schedule.set(c, never);
+      others_.horizon = schedule.key();
+      others_.running = c;
+      std::int64_t key = engines_[c]->run();
+      for (std::uint32_t other : others_.woken) schedule.set(other, engines_[other]->key());
+      others_.woken.clear();
+      schedule.set(c, key);
+    }
+    if (Status ok = check_end(); !ok) return ok.error();
+    if (Status ok = steps(); !ok) return ok.error();
+    breakdown();
+    for (const auto& engine : engines_) timeline_.end_ns = std::max(timeline_.end_ns, engine->end());
+    for (const Program& program : plan_.classes) timeline_.simulated_ops += program.works;
+    path();
+    return std::move(timeline_);
+  }
+
+ private:
+  Status check_end() {
+    std::string stuck;
+    int shown = 0;
+    for (std::size_t c = 0; c < engines_.size(); ++c) {
+      engines_[c]->accounting().finish();
+      if (!engines_[c]->finished() && shown++ < 4)
+        stuck += fmt::format("{}rank {}: {}", stuck.empty() ? "" : "; ", job_.classes[c].representative,
+                             engines_[c]->stuck());
+    }
+    if (stuck.empty()) return {};
+    if (!job_.truncated) return Error{"the job cannot go on: " + stuck + "; the recording is not of a run that ended"};
+    timeline_.notes.push_back("simulated up to where a cut-off recording leaves the others waiting: " + stuck);
+    return {};
+  }
+
+  Status steps() {
+    const std::size_t boundaries = job_.measured.size() + 1;
+    std::vector<std::int64_t> times;
+    for (std::size_t k = 0; k < boundaries; ++k) {
+      std::int64_t time = 0;
+      for (const auto& engine : engines_) {
+        const auto& boundary = engine->accounting().boundaries()[k];
+        if (!boundary.closed) time = -1;
+        if (time >= 0) time = std::max(time, boundary.time);
+      }
+      if (time < 0) break;
+      times.push_back(time);
+    }
+    double sum = 0;
+    for (std::size_t k = 0; k + 1 < times.size(); ++k) {
+      bool measured = job_.measured[k] != 0;
+      timeline_.steps.push_back({times[k], times[k + 1], measured});
+      if (measured) sum += static_cast<double>(times[k + 1] - times[k]), ++timeline_.measured_steps;
+    }
+    if (timeline_.steps.empty())
+      return Error{"no step was completed: the recordings end before the end of the first step"};
+    if (timeline_.measured_steps == 0) {   // cut off before the steady ones
+      timeline_.notes.push_back("no steady step was completed: the steps that were are measured");
+      for (Step& step : timeline_.steps) {
+        step.measured = true;
+        sum += static_cast<double>(step.end_ns - step.start_ns), ++timeline_.measured_steps;
+      }
+    }
+    timeline_.step_ns = sum / timeline_.measured_steps;
+    return {};
+  }
+
+  void breakdown() {
+    for (const auto& engine : engines_) {
+      Breakdown b;
+      const auto& boundaries = engine->accounting().boundaries();
+      for (std::size_t k = 0; k < timeline_.steps.size(); ++k) {
+        if (!timeline_.steps[k].measured) continue;
+        const auto &from = boundaries[k].sums, &to = boundaries[k + 1].sums;
+        for (unsigned a = 0; a < 8; ++a) {
+          auto ns = static_cast<double>(to.by_activity[a] - from.by_activity[a]);
+          if (a & Accounting::compute) b.compute_ns += ns;
+          if (a & Accounting::communication) b.communication_ns += ns;
+          if ((a & Accounting::communication) && !(a & Accounting::compute)) b.exposed_communication_ns += ns;
+          if (a == Accounting::copy) b.copy_ns += ns;
+          if (a == 0) b.idle_ns += ns;
+        }
+        b.host_bound_ns += static_cast<double>(to.host_bound - from.host_bound);
+      }
+      auto count = static_cast<double>(timeline_.measured_steps);
+      for (double* part : {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns, &b.copy_ns,
+                           &b.idle_ns, &b.host_bound_ns})
+        *part /= count;
+      b.host_bound_ns = std::min(b.host_bound_ns, b.idle_ns);
+      timeline_.breakdown.push_back(b);
+    }
+  }
+
+  void path() {
+    auto step = static_cast<std::size_t>(plan_.log_step);
+    if (plan_.log_step >= 0 && step < timeline_.steps.size()) {
+      std::uint32_t last = 0;
+      for (std::uint32_t c = 0; c < engines_.size(); ++c)
+        if (engines_[c]->accounting().boundaries()[step + 1].time == timeline_.steps[step].end_ns) {
+          last = c;
+          break;
+        }
+      timeline_.critical_path =
+          critical_path(plan_, engines_, last, timeline_.steps[step].start_ns, timeline_.steps[step].end_ns);
+    }
+    Interval i = interval(job_, plan_, timeline_.critical_path, timeline_.step_ns);
+    timeline_.step_low_ns = i.low_ns, timeline_.step_high_ns = i.high_ns;
+  }
+
+  const job::Job& job_;
+  const Plan& plan_;
+  MeetingTable meetings_;
+  Others others_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Result<Timeline> simulate(const job::Job& job, const catalog::Cluster& cluster,
+                          const estimate::Estimator& estimator, const network::Network& network,
+                          const Options& options) {
+  if (cluster.world_size() < job.world_size)
+    return Error{fmt::format("the job has {} ranks, but {} has {} GPUs ({} nodes of {}): name a larger cluster, "
+                             "e.g. {}:{}",
+                             job.world_size, cluster.name, cluster.world_size(), cluster.nodes,
+                             cluster.gpus_per_node, cluster.name,
+                             (job.world_size + cluster.gpus_per_node - 1) / std::max(1, cluster.gpus_per_node))};
+  Model model = Model::from(cluster, options);
+  Result<Plan> plan =
+      compile(job, model, estimator, network, options.critical_path ? typical_step(job) : -1);
+  if (!plan) return plan.error();
+  return Simulation(job, *plan, options).run();
+}
+
+}  // namespace maya::simulate

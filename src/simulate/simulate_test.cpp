@@ -1,0 +1,254 @@
+// Cases whose answer can be worked out by hand.
+#include "maya/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include "collate/testing/recording_builder.h"
+#include "maya/collate.h"
+#include "simulate/testing/plain_machine.h"
+
+namespace maya {
+namespace {
+
+using simulate::Timeline;
+using testing::plain_cluster;
+using testing::RecordingBuilder;
+
+job::Job collated(std::vector<trace::Recording> recordings, collate::Options options = {}) {
+  if (options.steps == 0 && options.step_range.empty()) options.steps = 1;
+  auto job = collate::collate(std::move(recordings), options);
+  EXPECT_TRUE(job) << (job ? "" : job.error().message);
+  return job ? std::move(*job) : job::Job{};
+}
+
+Timeline run(const job::Job& job, const catalog::Cluster& cluster = plain_cluster(), int channels = 0) {
+  simulate::Options options;
+  options.keep_spans = true;
+  auto timeline = simulate::simulate(job, cluster, testing::SizeEstimator(),
+                                     testing::SizeNetwork(cluster.gpus_per_node, channels), options);
+  EXPECT_TRUE(timeline) << (timeline ? "" : timeline.error().message);
+  return timeline ? std::move(*timeline) : Timeline{};
+}
+
+Timeline run(RecordingBuilder& r, const catalog::Cluster& cluster = plain_cluster()) {
+  std::vector<trace::Recording> one;
+  one.push_back(r.done());
+  return run(collated(std::move(one)), cluster);
+}
+
+TEST(Simulate, KernelsOfOneStreamFollowEachOther) {
+  RecordingBuilder r;
+  r.kernel(100).kernel(200).kernel(300);
+  EXPECT_EQ(run(r).end_ns, 600);
+}
+
+TEST(Simulate, PerfectOverlapOfComputationAndCommunication) {
+  // Two ranks: 1000 of computation beside a collective of 800 on another stream.
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordingBuilder r(rank, 2);
+    auto world = r.communicator(5, {0, 1});
+    r.create_stream(1).on(1).collective(world, 800).on(0).kernel(1000).device_sync();
+    ranks.push_back(r.done());
+  }
+  job::Job job = collated(std::move(ranks));
+  EXPECT_EQ(job.classes.size(), 1u);
+  Timeline t = run(job);
+  EXPECT_EQ(t.end_ns, 1000);
+  EXPECT_DOUBLE_EQ(t.breakdown[0].compute_ns, 1000);
+  EXPECT_DOUBLE_EQ(t.breakdown[0].communication_ns, 800);
+  EXPECT_DOUBLE_EQ(t.breakdown[0].exposed_communication_ns, 0);
+}
+
+TEST(Simulate, ExposedAllReduceStartsWithTheLastRank) {
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordingBuilder r(rank, 2);
+    auto world = r.communicator(5, {0, 1});
+    r.kernel(rank == 0 ? 300 : 700).collective(world, 400).kernel(100);
+    ranks.push_back(r.done());
+  }
+  job::Job job = collated(std::move(ranks));
+  EXPECT_EQ(job.classes.size(), 2u);
+  Timeline t = run(job);
+  EXPECT_EQ(t.end_ns, 1200);
+  EXPECT_DOUBLE_EQ(t.breakdown[0].communication_ns, 800);   // rank 0 waits for rank 1
+  EXPECT_DOUBLE_EQ(t.breakdown[1].exposed_communication_ns, 400);
+  // The path runs through the slow rank.
+  ASSERT_EQ(t.critical_path.size(), 3u);
+  EXPECT_EQ(t.critical_path[0].rank_class, 1u);
+  EXPECT_EQ(t.critical_path[0].end_ns - t.critical_path[0].start_ns, 700);
+  EXPECT_EQ(t.critical_path[1].what, simulate::CriticalLink::What::communication);
+}
+
+// Pipeline of p stages and m micro-batches, forward only: (m + p - 1) slots, of which p - 1 are bubble.
+TEST(Simulate, PipelineBubble) {
+  constexpr int p = 4, m = 6, slot = 1000;
+  std::vector<trace::Recording> ranks;
+  std::vector<std::int32_t> all{0, 1, 2, 3};
+  for (int stage = 0; stage < p; ++stage) {
+    RecordingBuilder r(stage, p);
+    auto world = r.communicator(5, all);
+    r.create_stream(1).create_stream(2);
+    for (int batch = 0; batch < m; ++batch) {
+      auto event = static_cast<std::uint32_t>(2 * batch);
+      if (stage > 0) r.on(1).receive(world, stage - 1, 1).record(event).on(0).wait(event);
+      r.on(0).kernel(slot);
+      if (stage < p - 1) r.record(event + 1).on(2).wait(event + 1).send(world, stage + 1, 1).on(0);
+    }
+    r.device_sync();
+    ranks.push_back(r.done());
+  }
+  Timeline t = run(collated(std::move(ranks)));
+  EXPECT_NEAR(static_cast<double>(t.end_ns), (m + p - 1) * slot, 4 * p);
+  for (const auto& b : t.breakdown) {
+    double bubble = 1 - b.compute_ns / static_cast<double>(t.end_ns);
+    EXPECT_NEAR(bubble, double(p - 1) / (m + p - 1), 0.01);
+  }
+}
+
+TEST(Simulate, LaunchBoundLoop) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.host.launch_us = 5;
+  RecordingBuilder r;
+  r.host(1000);
+  for (int i = 0; i < 100; ++i) r.kernel(2000);
+  Timeline t = run(r, cluster);
+  EXPECT_EQ(t.end_ns, 100 * 6000 + 2000);   // the host is the bottleneck
+  EXPECT_NEAR(t.breakdown[0].host_bound_ns, t.breakdown[0].idle_ns, 6001);
+}
+
+TEST(Simulate, HostSpeedScalesRecordedTimeOnly) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.host.launch_us = 5;
+  cluster.host.speed = 2;
+  RecordingBuilder r;
+  r.host(1000);
+  for (int i = 0; i < 100; ++i) r.kernel(2000);
+  EXPECT_EQ(run(r, cluster).end_ns, 100 * 5500 + 2000);
+}
+
+TEST(Simulate, FullLaunchQueueHoldsTheHost) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.host.launch_queue_depth = 2;
+  RecordingBuilder r;
+  r.host(10);
+  for (int i = 0; i < 4; ++i) r.kernel(1000);
+  Timeline t = run(r, cluster);
+  EXPECT_EQ(t.end_ns, 10 + 4 * 1000);
+  EXPECT_EQ(t.spans[2].issue_ns, 10 + 1000);   // the third had to wait for the first
+  EXPECT_EQ(t.spans[3].issue_ns, 10 + 2000);
+}
+
+TEST(Simulate, LegacyDefaultStreamSerializes) {
+  RecordingBuilder r;
+  r.create_stream(1, false).create_stream(2, false).create_stream(3, true);
+  r.on(1).kernel(100, "k", 1).on(2).kernel(200, "k", 1).on(3).kernel(1000, "k", 1);
+  r.on(0).flags(trace::legacy).kernel(50, "k", 1);   // after streams 1 and 2, not 3
+  r.on(1).kernel(10, "k", 1).on(2).kernel(10, "k", 1);
+  Timeline t = run(r);
+  auto of = [&](std::uint32_t record) {
+    for (const auto& s : t.spans)
+      if (s.record == record) return s.start_ns;
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(of(3), 0);
+  EXPECT_EQ(of(4), 0);
+  EXPECT_EQ(of(5), 0);
+  EXPECT_EQ(of(6), 200);
+  EXPECT_EQ(of(7), 250);
+  EXPECT_EQ(of(8), 250);
+}
+
+TEST(Simulate, EventWaitMeansTheLatestRecordBeforeIt) {
+  RecordingBuilder r;
+  r.create_stream(1);
+  r.on(0).kernel(100, "k", 1).record(9).kernel(500, "k", 1);
+  r.on(1).wait(9).kernel(10, "k", 1);
+  r.on(0).record(9);                       // later: not what the wait meant
+  Timeline t = run(r);
+  EXPECT_EQ(t.end_ns, 600);
+  EXPECT_EQ(t.spans[1].end_ns, 110);
+}
+
+TEST(Simulate, BlockingCallsWaitAndFreeSynchronizes) {
+  RecordingBuilder r;
+  r.host(10).kernel(1000).sync().kernel(500);
+  r.wide(trace::Kind::release, trace::MemoryKind::device, 1 << 20).kernel(1);
+  Timeline t = run(r);
+  EXPECT_EQ(t.spans[1].issue_ns, 1010 + 10);
+  EXPECT_EQ(t.spans[2].issue_ns, 1020 + 500 + 10);
+}
+
+TEST(Simulate, TwoFullKernelsDoNotRunAtFullSpeedTogether) {
+  RecordingBuilder r;
+  r.create_stream(1);
+  r.on(0).kernel(1000, "k", 100).on(1).kernel(1000, "k", 100);   // 100 SMs, a block each
+  EXPECT_EQ(run(r).end_ns, 2000);
+  RecordingBuilder small;
+  small.create_stream(1);
+  small.on(0).kernel(1000, "k", 50).on(1).kernel(1000, "k", 50);
+  EXPECT_EQ(run(small).end_ns, 1000);
+}
+
+TEST(Simulate, CommunicationTakesSms) {
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordingBuilder r(rank, 2);
+    auto world = r.communicator(5, {0, 1});
+    r.create_stream(1).on(1).collective(world, 500).on(0).kernel(1000).device_sync();
+    ranks.push_back(r.done());
+  }
+  // 20 of 100 SMs for 500: the kernel has done 400 by then.
+  EXPECT_NEAR(static_cast<double>(run(collated(std::move(ranks)), plain_cluster(), 20).end_ns), 1100, 1);
+}
+
+TEST(Simulate, CopyEnginesOnePerDirection) {
+  RecordingBuilder r;
+  r.create_stream(1).create_stream(2);
+  r.on(0).copy(100, CopyDirection::host_to_device).on(1).copy(100, CopyDirection::host_to_device);
+  r.on(2).copy(150, CopyDirection::device_to_host);
+  EXPECT_EQ(run(r).end_ns, 200);
+}
+
+TEST(Simulate, GraphRunsItsBranchesSideBySide) {
+  RecordingBuilder r;
+  RecordingBuilder::Record ignored;
+  (void)ignored;
+  auto a = r.kernel_op(100, "k", 10), b = r.kernel_op(300, "k", 10), c = r.kernel_op(50, "k", 10);
+  auto node = [](std::uint32_t op, std::vector<std::uint32_t> after) {
+    trace::GraphNode n;
+    n.record.kind = trace::Kind::launch;
+    n.record.value = op;
+    n.after = std::move(after);
+    return n;
+  };
+  // a → {b, c} → a
+  auto g = r.graph({node(a, {}), node(b, {0}), node(c, {0}), node(a, {1, 2})});
+  r.add(trace::Kind::graph_launch, g).add(trace::Kind::graph_launch, g);
+  Timeline t = run(r);
+  EXPECT_EQ(t.end_ns, 2 * (100 + 300 + 100));
+  EXPECT_EQ(t.simulated_ops, 8u);
+}
+
+TEST(Simulate, ThreadsRunBesideEachOtherUnlessResumed) {
+  RecordingBuilder r;
+  r.host(1000).thread(0).kernel(1).thread(1).kernel(1);
+  EXPECT_EQ(run(r).end_ns, 1002);
+  RecordingBuilder s;
+  s.host(1000).thread(0).kernel(1).thread(1).flags(trace::resumed).kernel(1);
+  EXPECT_EQ(run(s).end_ns, 2001);
+}
+
+TEST(Simulate, ClusterTooSmallIsSaid) {
+  RecordingBuilder r(0, 16);
+  r.kernel(1);
+  std::vector<trace::Recording> one;
+  one.push_back(r.done());
+  auto t = simulate::simulate(collated(std::move(one)), plain_cluster(8), testing::SizeEstimator(), testing::SizeNetwork());
+  ASSERT_FALSE(t);
+  EXPECT_NE(t.error().message.find("plain:2"), std::string::npos) << t.error().message;
+}
+
+}  // namespace
+}  // namespace maya
