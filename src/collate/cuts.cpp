@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "collate/hash.h"
+
 namespace maya::collate {
 namespace {
 
@@ -15,12 +17,21 @@ void open_first(const Sequence& sequence, Cuts& cuts) {
   if (!cuts.empty() && begin < cuts.front()) cuts.insert(cuts.begin(), begin);
 }
 
+// Most segments hold training work, if there is any to be told.
+bool trains(const Sequence& sequence, const Cuts& cuts) {
+  if (sequence.heavy_between(0, sequence.size()) == 0) return true;
+  std::size_t with = 0;
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) with += sequence.heavy_between(cuts[k], cuts[k + 1]) > 0;
+  return 2 * with >= cuts.size() - 1;
+}
+
 struct Best {
   Cuts cuts;
   double score{-1};
   // Ties go to more segments, then to the earlier start.
   void offer(const Sequence& sequence, Cuts candidate, std::size_t exactly) {
     if (candidate.size() < 2 || (exactly != 0 && candidate.size() != exactly + 1)) return;
+    if (!trains(sequence, candidate)) return;
     double value = regularity(sequence, candidate).score;
     bool better = value > score ||
                   (value == score && (candidate.size() > cuts.size() ||
@@ -28,6 +39,24 @@ struct Best {
     if (better) cuts = std::move(candidate), score = value;
   }
 };
+
+// Where an update ends, if updates with no training work (a matrix product, …) between them belong
+// together, every update is the same and most segments are alike: the usual shape of a run, also with an
+// evaluation or a pause in it. Updates spread through the backward pass differ by layer and are refused.
+Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size_t>& at) {
+  Cuts cuts;
+  std::uint64_t first{}, hash{};
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    hash = mix(hash, sequence.exact(at[i], at[i] + 1));
+    if (i + 1 < at.size() && sequence.heavy_between(at[i], at[i + 1]) == 0) continue;
+    if (cuts.empty()) first = hash;
+    else if (hash != first) return {};
+    cuts.push_back(at[i] + 1);
+    hash = 0;
+  }
+  open_first(sequence, cuts);
+  return cuts;
+}
 
 }  // namespace
 
@@ -77,6 +106,10 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
       at.push_back(i);
     }
   if (at.empty()) return {};
+  if (sequence.heavy_between(0, sequence.size()) > 0) {
+    Cuts whole = cuts_by_whole_updates(sequence, at);
+    if (whole.size() >= 2 && (exactly == 0 || whole.size() == exactly + 1)) return whole;
+  }
   // An update is many launches close together; forward and backward lie between updates. How wide
   // "close" is differs, so each clear jump in the widths is tried.
   std::vector<std::size_t> widths = gaps;
@@ -105,7 +138,7 @@ Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
     if (sequence.size() < 2 * width) break;
     for (bool exact : {true, false}) {
       std::unordered_map<std::uint64_t, Cuts> occurrences;
-      for (std::size_t i = 0; i + width <= sequence.size(); ++i)
+      for (std::size_t i = sequence.first_heavy(); i + width <= sequence.size(); ++i)
         occurrences[exact ? sequence.exact(i, i + width) : sequence.shape(i, i + width)].push_back(i);
       std::vector<const Cuts*> candidates;   // in order of appearance: the map's order is arbitrary
       for (const auto& [hash, places] : occurrences)
@@ -113,17 +146,14 @@ Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
       std::sort(candidates.begin(), candidates.end(),
                 [](const Cuts* a, const Cuts* b) { return a->front() < b->front(); });
       for (const Cuts* places : candidates) {
-        best.offer(sequence, *places, exactly);
-        if (exactly != 0) {   // the last step runs to the end
-          Cuts closed = *places;
-          closed.push_back(sequence.size());
-          best.offer(sequence, std::move(closed), exactly);
-        }
+        Cuts cuts = *places;
+        if (exactly != 0) cuts.push_back(sequence.size());   // all are wanted: the last runs to the end
+        best.offer(sequence, std::move(cuts), exactly);
       }
     }
   }
-  // Half of the run or more in like segments, or there is no period.
-  return best.score >= 0.3 || exactly != 0 ? best.cuts : Cuts{};
+  // A good part of the run must be in like segments, or there is no period.
+  return best.score >= (exactly != 0 ? 0.5 : 0.3) ? best.cuts : Cuts{};
 }
 
 }  // namespace maya::collate

@@ -1,6 +1,7 @@
 #include "collate/sequence.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "collate/hash.h"
@@ -63,6 +64,7 @@ Sequence::Sequence(const trace::Recording& recording) {
     if (s->heavy && !found) first_heavy_ = record_.size(), found = true;
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
+    heavy_.push_back(heavy_.back() + s->heavy);
     exact_.push_back(exact_.back() * base + s->exact);
     shape_.push_back(shape_.back() * base + s->shape);
     power_.push_back(power_.back() * base);
@@ -85,12 +87,16 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   Regularity best;
   if (cuts.size() < 2) return best;
   const std::size_t segments = cuts.size() - 1;
+  // Initialization is not part of what a division into steps should cover.
+  const auto all = static_cast<double>(sequence.size() - std::min(sequence.first_heavy(), cuts[0]));
   // The signature that covers most of the sequence is what a step looks like.
   auto judge = [&](double weight, auto&& signature) {
     std::unordered_map<std::uint64_t, std::pair<std::size_t, std::size_t>> seen;   // count, symbols
+    std::size_t longest = 0;
     for (std::size_t k = 0; k < segments; ++k) {
       auto& [count, symbols] = seen[signature(cuts[k], cuts[k + 1])];
       ++count, symbols += cuts[k + 1] - cuts[k];
+      longest = std::max(longest, cuts[k + 1] - cuts[k]);
     }
     std::uint64_t modal{};
     std::pair<std::size_t, std::size_t> top{};
@@ -98,10 +104,15 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
       if (value.second > top.second || (value.second == top.second && key < modal))
         modal = key, top = value;
     if (top.first < 2) return;
-    double score = weight * static_cast<double>(top.second) / static_cast<double>(sequence.size()) *
+    double score = weight * static_cast<double>(top.second) / all *
                    static_cast<double>(top.first) / static_cast<double>(segments);
     if (score <= best.score) return;
     best.score = score;
+    // Of the steps, the most frequent kind is the steady one: an evaluation may make others long.
+    for (const auto& [key, value] : seen)
+      if (value.second >= value.first * longest / 20 &&
+          std::tuple(value.first, value.second, ~key) > std::tuple(top.first, top.second, ~modal))
+        modal = key, top = value;
     best.steady.clear();
     for (std::size_t k = 0; k < segments; ++k)
       best.steady.push_back(signature(cuts[k], cuts[k + 1]) == modal);

@@ -18,6 +18,8 @@ class Sequence {
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
+  // How many such symbols lie in [begin, end).
+  std::size_t heavy_between(std::size_t begin, std::size_t end) const { return heavy_[end] - heavy_[begin]; }
   // First symbol at or after the record.
   std::size_t at(std::uint32_t record) const;
 
@@ -27,6 +29,7 @@ class Sequence {
  private:
   std::vector<std::uint32_t> record_;
   std::vector<bool> optimizer_;
+  std::vector<std::uint32_t> heavy_{0};   // prefix sums
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};   // prefix hashes, powers of the base
   std::size_t first_heavy_{};
 };

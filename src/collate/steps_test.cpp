@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include "collate/testing/recording_builder.h"
+#include "maya/collate.h"
+
+namespace maya {
+namespace {
+
+using job::StepsFoundBy;
+using testing::RecordingBuilder;
+
+job::Job found(RecordingBuilder& r, collate::Options options = {}) {
+  std::vector<trace::Recording> one;
+  one.push_back(r.done());
+  auto job = collate::collate(std::move(one), options);
+  EXPECT_TRUE(job) << (job ? "" : job.error().message);
+  return job ? std::move(*job) : job::Job{};
+}
+
+// Weights are made, then nothing like it again.
+void initialize(RecordingBuilder& r) {
+  for (int i = 0; i < 30; ++i) r.kernel(1, "init" + std::to_string(i % 7));
+}
+
+RecordingBuilder& gemm(RecordingBuilder& r, std::int64_t n) {
+  for (std::uint32_t i = 0; i < r.recording().ops.size(); ++i)
+    if (const auto* other = std::get_if<Gemm>(&r.recording().ops[i].work); other != nullptr && other->n == n)
+      return r.add(trace::Kind::launch, i);
+  return r.add(trace::Kind::launch, r.op({Gemm{64, n, 64}, "gemm"}));
+}
+
+void micro_batch(RecordingBuilder& r, int layers = 6) {
+  r.kernel(2, "embed");
+  for (int l = 0; l < layers; ++l) gemm(r, 10).kernel(5, "norm");
+  r.kernel(3, "loss");
+  for (int l = 0; l < layers; ++l) gemm(r, 20).kernel(8, "norm_backward");
+}
+
+std::size_t measured(const job::Job& job) {
+  return static_cast<std::size_t>(std::count(job.measured.begin(), job.measured.end(), 1));
+}
+
+TEST(Steps, ByOptimizer) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 10; ++s) {
+    micro_batch(r);
+    for (int i = 0; i < 4; ++i) r.optimizer(100).kernel(1, "between");
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 10u);
+  EXPECT_GE(measured(job), 8u);
+}
+
+TEST(Steps, GradientAccumulationIsOneStep) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 6; ++s) {
+    for (int b = 0; b < 8; ++b) micro_batch(r);
+    r.optimizer(100).optimizer(100);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 6u);
+}
+
+TEST(Steps, EvaluationInBetweenIsNotMeasured) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 12; ++s) {
+    micro_batch(r);
+    r.optimizer(100);
+    if (s % 4 == 3)
+      for (int e = 0; e < 20; ++e)
+        for (int l = 0; l < 6; ++l) gemm(r, 10).kernel(5, "norm");
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 12u);
+  EXPECT_EQ(job.measured[4], 0);
+  EXPECT_EQ(job.measured[8], 0);
+  EXPECT_EQ(job.measured[5], 1);
+}
+
+TEST(Steps, ByPeriodWithoutAnyOptimizerOp) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 8; ++s) {
+    for (int b = 0; b < 4; ++b) micro_batch(r);
+    for (int i = 0; i < 12; ++i) r.kernel(4, "multiply").kernel(4, "add");   // a for-loop optimizer
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::period);
+  EXPECT_GE(job.steps(), 7u);
+  EXPECT_LE(job.steps(), 8u);
+  std::uint32_t length = job.classes[0].step_begin[2] - job.classes[0].step_begin[1];
+  EXPECT_EQ(length, 4u * (2 + 6 * 4) + 24);
+}
+
+TEST(Steps, JitterOfDataDoesNotHideThePeriod) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 9; ++s) {
+    r.kernel(2, "embed");
+    for (int l = 0; l < 6; ++l) gemm(r, 100 + 13 * ((s * 7 + l) % 5)).kernel(5, "norm");
+    if (s % 3 == 1) r.kernel(1, "clip");
+    r.kernel(9, "update");
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::period);
+  EXPECT_GE(job.steps(), 8u);
+}
+
+TEST(Steps, AnnotationsComeFirst) {
+  RecordingBuilder r;
+  initialize(r);
+  auto source = r.string("profiler");
+  for (int s = 0; s < 5; ++s) {
+    micro_batch(r);
+    r.optimizer(1);
+    micro_batch(r);
+    r.optimizer(1).add(trace::Kind::step_boundary, source);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::annotation);
+  EXPECT_GE(job.steps(), 4u);
+  EXPECT_LE(job.steps(), 5u);
+}
+
+TEST(Steps, UserNamesARangeOrANumber) {
+  auto write = [](RecordingBuilder& r) {
+    initialize(r);
+    for (int s = 0; s < 6; ++s) {
+      r.push("train_step");
+      micro_batch(r);
+      r.optimizer(1).pop();
+    }
+  };
+  RecordingBuilder by_range, by_number, by_wrong;
+  write(by_range), write(by_number), write(by_wrong);
+  collate::Options options;
+  options.step_range = "train_step";
+  job::Job job = found(by_range, options);
+  EXPECT_EQ(job.found_by, StepsFoundBy::user);
+  EXPECT_EQ(job.steps(), 6u);
+  options = {};
+  options.steps = 6;
+  EXPECT_EQ(found(by_number, options).steps(), 6u);
+  options.steps = 4;
+  std::vector<trace::Recording> one;
+  one.push_back(by_wrong.done());
+  auto wrong = collate::collate(std::move(one), options);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("4 steps"), std::string::npos);
+}
+
+TEST(Steps, OneStepIsTheRunAfterInitialization) {
+  RecordingBuilder r;
+  initialize(r);
+  auto first = static_cast<std::uint32_t>(r.recording().records.size());
+  gemm(r, 64).kernel(10).kernel(20).kernel(30);
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 1u);
+  EXPECT_EQ(job.classes[0].step_begin[0], first);
+  EXPECT_FALSE(job.notes.empty());
+}
+
+TEST(Steps, WarmUpIsLeftOut) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 8; ++s) {
+    r.host(s < 3 ? 9000 : 1000);
+    if (s < 2) r.wide(trace::Kind::allocate, trace::MemoryKind::device, 1 << 20);
+    micro_batch(r);
+    r.optimizer(1);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 8u);
+  EXPECT_EQ(job.warmup_steps, 3u);
+}
+
+}  // namespace
+}  // namespace maya
