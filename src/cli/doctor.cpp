@@ -71,40 +71,50 @@ std::optional<launch::Python> check_python(const std::string& wanted, Findings& 
     findings.push_back({"python", State::wrong, python.error().message});
     return std::nullopt;
   }
-  findings.push_back({"python", State::good, fmt::format("{} at {}", python->version, python->path)});
+  findings.push_back(
+      {"python", State::good, fmt::format("{} at {}", python->version, python->path)});
   return *python;
 }
 
 void check_torch(const launch::Python& python, Findings& findings) {
   if (!python.torch) {
-    findings.push_back({"torch", State::wrong,
-                        "not installed; `pip install --no-deps torch` and its pure-Python needs are enough"});
+    findings.push_back(
+        {"torch", State::wrong,
+         "not installed; `pip install --no-deps torch` and its pure-Python needs are enough"});
     return;
   }
   const auto& torch = *python.torch;
   if (!torch.rocm.empty()) {
-    findings.push_back({"torch", State::wrong, fmt::format("{} is a ROCm build; Maya emulates CUDA", torch.version)});
-  } else if (torch.cuda.empty()) {
     findings.push_back({"torch", State::wrong,
-                        fmt::format("{} is a build without CUDA; install a CUDA build of the same version",
-                                    torch.version)});
+                        fmt::format("{} is a ROCm build; Maya emulates CUDA", torch.version)});
+  } else if (torch.cuda.empty()) {
+    findings.push_back(
+        {"torch", State::wrong,
+         fmt::format("{} is a build without CUDA; install a CUDA build of the same version",
+                     torch.version)});
   } else if (torch.cuda.rfind("12.", 0) != 0 && torch.cuda.rfind("13.", 0) != 0) {
     findings.push_back({"torch", State::wrong,
-                        fmt::format("{} is built for CUDA {}; Maya emulates CUDA 12 and 13", torch.version, torch.cuda)});
+                        fmt::format("{} is built for CUDA {}; Maya emulates CUDA 12 and 13",
+                                    torch.version, torch.cuda)});
   } else {
-    findings.push_back({"torch", State::good, fmt::format("{}, built for CUDA {}", torch.version, torch.cuda)});
+    findings.push_back(
+        {"torch", State::good, fmt::format("{}, built for CUDA {}", torch.version, torch.cuda)});
   }
   if (!python.missing.empty()) {
     bool only_numpy = python.missing == std::vector<std::string>{"numpy"};
-    findings.push_back({"packages", only_numpy ? State::warning : State::wrong,
-                        fmt::format("torch wants {}: pip install {}", fmt::join(python.missing, ", "),
-                                    fmt::join(python.missing, " "))});
+    findings.push_back(
+        {"packages", only_numpy ? State::warning : State::wrong,
+         fmt::format("torch wants {}: pip install {}", fmt::join(python.missing, ", "),
+                     fmt::join(python.missing, " "))});
   }
   if (python.nvidia_packages.empty()) {
-    findings.push_back({"nvidia", State::good, "no NVIDIA package is installed, and none is needed"});
+    findings.push_back(
+        {"nvidia", State::good, "no NVIDIA package is installed, and none is needed"});
   } else {
-    findings.push_back({"nvidia", State::good, fmt::format("{} NVIDIA packages are installed; under maya run they are not used",
-                                                   python.nvidia_packages.size())});
+    findings.push_back(
+        {"nvidia", State::good,
+         fmt::format("{} NVIDIA packages are installed; under maya run they are not used",
+                     python.nvidia_packages.size())});
   }
 }
 
@@ -115,7 +125,8 @@ void check_triton(const launch::Python& python, Findings& findings) {
   }
   const char* set = std::getenv("CC");
   std::string compiler;
-  for (std::string name : {std::string(set ? set : ""), std::string("cc"), std::string("gcc"), std::string("clang")}) {
+  for (std::string name :
+       {std::string(set ? set : ""), std::string("cc"), std::string("gcc"), std::string("clang")}) {
     if (name.empty()) continue;
     if (auto found = launch::find_executable(name, search_path())) {
       compiler = found->path;
@@ -123,39 +134,52 @@ void check_triton(const launch::Python& python, Findings& findings) {
     }
   }
   if (compiler.empty()) {
-    findings.push_back({"triton", State::warning,
-                        fmt::format("{}, but no C compiler is on PATH: torch.compile needs one (apt-get install gcc)",
-                                    python.triton)});
+    findings.push_back(
+        {"triton", State::warning,
+         fmt::format(
+             "{}, but no C compiler is on PATH: torch.compile needs one (apt-get install gcc)",
+             python.triton)});
   } else if (python.include.empty()) {
-    findings.push_back({"triton", State::warning,
-                        fmt::format("{}, but Python.h is missing: torch.compile needs it (apt-get install python3-dev)",
-                                    python.triton)});
+    findings.push_back(
+        {"triton", State::warning,
+         fmt::format(
+             "{}, but Python.h is missing: torch.compile needs it (apt-get install python3-dev)",
+             python.triton)});
   } else {
-    findings.push_back({"triton", State::good, fmt::format("{}, compiles with {}", python.triton, compiler)});
+    findings.push_back(
+        {"triton", State::good, fmt::format("{}, compiles with {}", python.triton, compiler)});
   }
 }
 
-// A child under the preload prints its own memory map: are all our libraries in it, in front of others?
+// A child under the preload prints its own memory map: are all our libraries in it, in front of
+// others?
 void check_preload(const launch::Environment& environment, const launch::Installation& installation,
                    Findings& findings) {
   auto cat = launch::find_executable("cat", "/bin:/usr/bin");
   if (!cat) return;
-  auto maps = launch::capture({cat->path, {"cat", "/proc/self/maps"}, launch::as_block(environment)});
+  auto maps =
+      launch::capture({cat->path, {"cat", "/proc/self/maps"}, launch::as_block(environment)});
   if (!maps) {
-    findings.push_back({"preload", State::wrong, "a program does not start with the emulated libraries: " +
-                                                     maps.error().message});
+    findings.push_back(
+        {"preload", State::wrong,
+         "a program does not start with the emulated libraries: " + maps.error().message});
     return;
   }
   std::vector<std::string> absent;
   for (const auto& path : installation.preload) {
-    if (maps->find(fs::canonical(path).string()) == std::string::npos) absent.push_back(fs::path(path).filename());
+    if (maps->find(fs::canonical(path).string()) == std::string::npos)
+      absent.push_back(fs::path(path).filename());
   }
   if (!absent.empty()) {
-    findings.push_back({"preload", State::wrong, fmt::format("the loader left out {}; start a program by hand with LD_DEBUG=libs to see why",
-                                                     fmt::join(absent, ", "))});
+    findings.push_back(
+        {"preload", State::wrong,
+         fmt::format(
+             "the loader left out {}; start a program by hand with LD_DEBUG=libs to see why",
+             fmt::join(absent, ", "))});
     return;
   }
-  findings.push_back({"preload", State::good, "the loader takes every emulated library before any other"});
+  findings.push_back(
+      {"preload", State::good, "the loader takes every emulated library before any other"});
 }
 
 // The decisive question, asked of torch itself.
@@ -170,12 +194,15 @@ for line in open("/proc/self/maps"):
     if path.startswith("/"):
         print("map", path)
 )";
-  auto output = launch::capture({python.path, {python.path, "-c", question}, launch::as_block(environment)});
+  auto output =
+      launch::capture({python.path, {python.path, "-c", question}, launch::as_block(environment)});
   if (!output) {
-    findings.push_back({"device", State::wrong,
-                        fmt::format("torch does not import under the emulation; see why with: maya run -- {} -c 'import "
-                                    "torch; torch.cuda.init()'",
-                                    python.path)});
+    findings.push_back(
+        {"device", State::wrong,
+         fmt::format(
+             "torch does not import under the emulation; see why with: maya run -- {} -c 'import "
+             "torch; torch.cuda.init()'",
+             python.path)});
     return;
   }
   std::string count, name;
@@ -188,8 +215,8 @@ for line in open("/proc/self/maps"):
     if (line.rfind("map ", 0) != 0) continue;
     fs::path path(line.substr(4));
     std::error_code ignored;
-    if (ours.contains(path.filename()) &&
-        fs::canonical(path.parent_path(), ignored) != fs::canonical(installation.libraries, ignored)) {
+    if (ours.contains(path.filename()) && fs::canonical(path.parent_path(), ignored) !=
+                                              fs::canonical(installation.libraries, ignored)) {
       strangers.insert(path);
     }
   }
@@ -199,8 +226,9 @@ for line in open("/proc/self/maps"):
     findings.push_back({"device", State::good, fmt::format("torch sees {} × {}", count, name)});
   }
   if (!strangers.empty()) {
-    findings.push_back({"order", State::warning,
-                        fmt::format("also loaded, though ours answer first: {}", fmt::join(strangers, ", "))});
+    findings.push_back(
+        {"order", State::warning,
+         fmt::format("also loaded, though ours answer first: {}", fmt::join(strangers, ", "))});
   }
 }
 
@@ -208,11 +236,13 @@ Findings examine(const std::string& python_name) {
   Findings findings;
   auto installation = launch::find_installation();
   if (installation) {
-    findings.push_back({"maya", State::good, fmt::format("{}, {} emulated libraries in {}", launch::version(),
-                                                 installation->preload.size(), installation->libraries)});
+    findings.push_back({"maya", State::good,
+                        fmt::format("{}, {} emulated libraries in {}", launch::version(),
+                                    installation->preload.size(), installation->libraries)});
     if (!fs::exists(installation->programs + "/nvidia-smi")) {
-      findings.push_back({"nvidia-smi", State::warning,
-                          fmt::format("the emulated one is not in {}; reinstall maya", installation->programs)});
+      findings.push_back(
+          {"nvidia-smi", State::warning,
+           fmt::format("the emulated one is not in {}; reinstall maya", installation->programs)});
     }
   } else {
     findings.push_back({"maya", State::wrong, installation.error().message});
@@ -220,8 +250,9 @@ Findings examine(const std::string& python_name) {
   std::optional<catalog::Cluster> cluster;
   auto catalogue = catalog::Catalog::load();
   if (catalogue) {
-    findings.push_back({"catalogue", State::good, fmt::format("{} GPUs and {} clusters in {}", catalogue->gpus().size(),
-                                                      catalogue->clusters().size(), catalogue->directory())});
+    findings.push_back({"catalogue", State::good,
+                        fmt::format("{} GPUs and {} clusters in {}", catalogue->gpus().size(),
+                                    catalogue->clusters().size(), catalogue->directory())});
     if (auto found = catalogue->cluster("dgx-h100")) cluster = *found;
   } else {
     findings.push_back({"catalogue", State::wrong, catalogue.error().message});
@@ -234,11 +265,14 @@ Findings examine(const std::string& python_name) {
   }
   Scratch scratch;
   if (installation && cluster && !scratch.path().empty()) {
-    if (auto written = launch::write_file(scratch.path() + "/device.txt", catalog::to_flat(*cluster)); !written) {
+    if (auto written =
+            launch::write_file(scratch.path() + "/device.txt", catalog::to_flat(*cluster));
+        !written) {
       findings.push_back({"preload", State::wrong, written.error().message});
       return findings;
     }
-    auto environment = launch::training_environment(launch::current_environment(), *installation, {scratch.path(), 0});
+    auto environment = launch::training_environment(launch::current_environment(), *installation,
+                                                    {scratch.path(), 0});
     if (!environment) {
       findings.push_back({"preload", State::wrong, environment.error().message});
       return findings;
@@ -263,11 +297,15 @@ int doctor(const std::string& python, bool json) {
   };
   if (json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const auto& f : findings) list.push_back({{"subject", f.subject}, {"state", word(f.state)}, {"text", f.text}});
-    fmt::print("{}\n", nlohmann::json{{"findings", list}, {"wrong", wrong}, {"notes", warnings}}.dump(2));
+    for (const auto& f : findings)
+      list.push_back({{"subject", f.subject}, {"state", word(f.state)}, {"text", f.text}});
+    fmt::print("{}\n",
+               nlohmann::json{{"findings", list}, {"wrong", wrong}, {"notes", warnings}}.dump(2));
   } else {
-    for (const auto& f : findings) fmt::print("{:<6} {:<10} {}\n", word(f.state), f.subject, f.text);
-    fmt::print("\n{}\n", wrong      ? fmt::format("{} thing{} in the way of `maya run`: see above", wrong, wrong == 1 ? " is" : "s are")
+    for (const auto& f : findings)
+      fmt::print("{:<6} {:<10} {}\n", word(f.state), f.subject, f.text);
+    fmt::print("\n{}\n", wrong      ? fmt::format("{} thing{} in the way of `maya run`: see above",
+                                                  wrong, wrong == 1 ? " is" : "s are")
                          : warnings ? "`maya run` will work, with the limits noted above"
                                     : "everything `maya run` needs is there");
   }
@@ -282,14 +320,17 @@ void add_doctor(CLI::App& app) {
     bool json{};
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("doctor", "Say what Maya found on this machine, and what is wrong");
+  CLI::App* verb =
+      app.add_subcommand("doctor", "Say what Maya found on this machine, and what is wrong");
   verb->footer("Example:\n  maya doctor --python .venv/bin/python");
-  verb->add_option("--python", options->python, "Python to look at (default: the one beside maya, else python3)");
+  verb->add_option("--python", options->python,
+                   "Python to look at (default: the one beside maya, else python3)");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options] {
     std::string python = options->python;
     if (python.empty()) {
-      // `.venv/bin/maya` is looked at by the name it was called with: its Python is the one beside that name.
+      // `.venv/bin/maya` is looked at by the name it was called with: its Python is the one beside
+      // that name.
       const char* environment = std::getenv("VIRTUAL_ENV");
       std::string beside = environment ? std::string(environment) + "/bin/python" : "";
       python = !beside.empty() && fs::exists(beside) ? beside : "python3";

@@ -64,8 +64,8 @@ std::string run_name(const std::vector<std::string>& command) {
   return fs::path(command.front()).filename().string();
 }
 
-Result<catalog::Cluster> resolve_cluster(const Options& options, const predict::Settings& settings, int nodes,
-                                         std::string& spec) {
+Result<catalog::Cluster> resolve_cluster(const Options& options, const predict::Settings& settings,
+                                         int nodes, std::string& spec) {
   auto catalogue = catalog::Catalog::load();
   if (!catalogue) return catalogue.error();
   spec = options.cluster;
@@ -127,8 +127,8 @@ std::string why_no_recording(const launch::Executable& executable) {
          "set-up)";
 }
 
-int print_prediction(const std::string& directory, const std::string& spec, const predict::Pairs& settings,
-                     const Options& options) {
+int print_prediction(const std::string& directory, const std::string& spec,
+                     const predict::Pairs& settings, const Options& options) {
   predict::Options asked;
   asked.cluster = spec;
   asked.settings = settings;
@@ -136,7 +136,8 @@ int print_prediction(const std::string& directory, const std::string& spec, cons
   asked.keep_spans = true;
   auto outcome = predict::predict_run(directory, asked);
   if (!outcome) return fail(outcome.error());
-  if (auto written = predict::write_results(directory, *outcome); !written) return fail(written.error());
+  if (auto written = predict::write_results(directory, *outcome); !written)
+    return fail(written.error());
   fmt::print("{}", options.json ? report::to_json(outcome->prediction)
                                 : report::summary(outcome->prediction, report::style_of_stdout()));
   return success;

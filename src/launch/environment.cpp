@@ -16,14 +16,15 @@ void put_first(Environment& environment, const std::string& name, const std::str
   value = value.empty() ? directory : directory + ":" + value;
 }
 
-// LD_PRELOAD separates with spaces and colons and knows no quoting. A path with a space still works by
-// its bare name, found through LD_LIBRARY_PATH; a colon separates there too.
+// LD_PRELOAD separates with spaces and colons and knows no quoting. A path with a space still works
+// by its bare name, found through LD_LIBRARY_PATH; a colon separates there too.
 Result<std::string> preload_list(const Installation& installation) {
   const std::string& directory = installation.libraries;
   if (directory.find_first_of(":;") != std::string::npos) {
-    return Error{fmt::format("the emulated libraries lie in {}, and the loader cannot preload from a path with "
-                             "a colon or semicolon; move the installation",
-                             directory)};
+    return Error{fmt::format(
+        "the emulated libraries lie in {}, and the loader cannot preload from a path with "
+        "a colon or semicolon; move the installation",
+        directory)};
   }
   std::vector<std::string> names;
   bool bare = directory.find(' ') != std::string::npos;

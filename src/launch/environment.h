@@ -15,8 +15,8 @@ using Environment = std::map<std::string, std::string>;
 Environment current_environment();
 
 struct Settings {
-  std::string run_directory;   // absolute
-  int rendezvous_port{};       // default port for torchrun's own store; 0: leave alone
+  std::string run_directory;  // absolute
+  int rendezvous_port{};      // default port for torchrun's own store; 0: leave alone
 };
 
 // Adds to `user`, never takes away:

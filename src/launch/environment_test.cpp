@@ -5,15 +5,20 @@
 namespace maya::launch {
 namespace {
 
-const Installation installation{
-    "/opt/maya", "/opt/maya/lib", "/opt/maya/libexec", {"/opt/maya/lib/libmaya_device.so", "/opt/maya/lib/libcuda.so.1"}};
+const Installation installation{"/opt/maya",
+                                "/opt/maya/lib",
+                                "/opt/maya/libexec",
+                                {"/opt/maya/lib/libmaya_device.so", "/opt/maya/lib/libcuda.so.1"}};
 
 TEST(Environment, OursComeFirstAndTheUsersStay) {
-  auto made = training_environment(
-      {{"LD_PRELOAD", "/usr/lib/libjemalloc.so"}, {"PATH", "/usr/bin"}, {"LD_LIBRARY_PATH", "/x"}, {"A", "b"}},
-      installation, {"/runs/1", 4000});
+  auto made = training_environment({{"LD_PRELOAD", "/usr/lib/libjemalloc.so"},
+                                    {"PATH", "/usr/bin"},
+                                    {"LD_LIBRARY_PATH", "/x"},
+                                    {"A", "b"}},
+                                   installation, {"/runs/1", 4000});
   ASSERT_TRUE(made);
-  EXPECT_EQ(made->at("LD_PRELOAD"), "/opt/maya/lib/libmaya_device.so:/opt/maya/lib/libcuda.so.1:/usr/lib/libjemalloc.so");
+  EXPECT_EQ(made->at("LD_PRELOAD"),
+            "/opt/maya/lib/libmaya_device.so:/opt/maya/lib/libcuda.so.1:/usr/lib/libjemalloc.so");
   EXPECT_EQ(made->at("LD_LIBRARY_PATH"), "/opt/maya/lib:/x");
   EXPECT_EQ(made->at("PATH"), "/opt/maya/libexec:/usr/bin");
   EXPECT_EQ(made->at("TRITON_LIBCUDA_PATH"), "/opt/maya/lib");

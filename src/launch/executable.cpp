@@ -16,7 +16,7 @@ namespace maya::launch {
 namespace {
 
 bool is_program(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
@@ -83,9 +83,10 @@ Result<Executable> find_executable(const std::string& name, const std::string& s
   Executable found;
   if (name.find('/') == std::string::npos) {
     found.path = on_path(name, search_path);
-    if (found.path.empty()) return Error{fmt::format("command not found: '{}' is not on PATH", name)};
+    if (found.path.empty())
+      return Error{fmt::format("command not found: '{}' is not on PATH", name)};
   } else {
-    struct stat info{};
+    struct stat info {};
     if (stat(name.c_str(), &info) != 0) {
       return Error{fmt::format("command not found: {}: {}", name, std::strerror(errno))};
     }
@@ -105,23 +106,26 @@ Result<Executable> find_executable(const std::string& name, const std::string& s
     if (!found.interpreter.empty()) {
       program = found.interpreter;
       if (!is_program(program)) {
-        return Error{fmt::format("cannot run {}: its interpreter {} does not exist", name, program)};
+        return Error{
+            fmt::format("cannot run {}: its interpreter {} does not exist", name, program)};
       }
       file = std::ifstream(program, std::ios::binary);
     }
   }
   if (file) found.loader = elf_interpreter(file);
 
-  struct stat info{};
+  struct stat info {};
   if (stat(program.c_str(), &info) == 0 && (info.st_mode & S_ISUID) && info.st_uid != geteuid()) {
-    return Error{fmt::format("{} is set-user-ID: the loader ignores LD_PRELOAD for it, so nothing behind it can "
-                             "be emulated; run the training command without it",
-                             program)};
+    return Error{fmt::format(
+        "{} is set-user-ID: the loader ignores LD_PRELOAD for it, so nothing behind it can "
+        "be emulated; run the training command without it",
+        program)};
   }
   if (found.loader.find("ld-musl") != std::string::npos) {
-    return Error{fmt::format("{} is linked against musl ({}): the emulated libraries need glibc; use a glibc build "
-                             "of it",
-                             program, found.loader)};
+    return Error{fmt::format(
+        "{} is linked against musl ({}): the emulated libraries need glibc; use a glibc build "
+        "of it",
+        program, found.loader)};
   }
   return found;
 }

@@ -1,4 +1,5 @@
-// What the first word of a command is: found on PATH as a shell would, and fit for preloading or not.
+// What the first word of a command is: found on PATH as a shell would, and fit for preloading or
+// not.
 #pragma once
 
 #include <string>

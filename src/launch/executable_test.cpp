@@ -43,22 +43,28 @@ TEST_F(ExecutableTest, FindsTheInterpreterOfAScript) {
 TEST_F(ExecutableTest, SaysWhatIsWrong) {
   EXPECT_EQ(find_executable("no-such-program", "/bin").error().message,
             "command not found: 'no-such-program' is not on PATH");
-  EXPECT_NE(find_executable(file("t.py", "print(1)\n", 0644), "").error().message.find("did you mean `python "),
+  EXPECT_NE(find_executable(file("t.py", "print(1)\n", 0644), "")
+                .error()
+                .message.find("did you mean `python "),
             std::string::npos);
-  EXPECT_NE(find_executable(folder_, "").error().message.find("it is a directory"), std::string::npos);
-  EXPECT_NE(find_executable(file("b", "#!/no/such/shell\n"), "").error().message.find("/no/such/shell"),
+  EXPECT_NE(find_executable(folder_, "").error().message.find("it is a directory"),
             std::string::npos);
+  EXPECT_NE(
+      find_executable(file("b", "#!/no/such/shell\n"), "").error().message.find("/no/such/shell"),
+      std::string::npos);
 }
 
 TEST_F(ExecutableTest, RefusesMusl) {
   // The smallest ELF file with an interpreter: a header, one PT_INTERP segment, the name.
   std::string name("/lib/ld-musl-x86_64.so.1\0", 25);
   std::string elf(64 + 56, '\0');
-  elf.replace(0, 5, "\x7f" "ELF\x02");
-  elf[32] = 64;                              // e_phoff
-  elf[54] = 56, elf[56] = 1;                 // e_phentsize, e_phnum
-  elf[64] = 3;                               // PT_INTERP
-  elf[64 + 8] = 120;                         // p_offset
+  elf.replace(0, 5,
+              "\x7f"
+              "ELF\x02");
+  elf[32] = 64;                                   // e_phoff
+  elf[54] = 56, elf[56] = 1;                      // e_phentsize, e_phnum
+  elf[64] = 3;                                    // PT_INTERP
+  elf[64 + 8] = 120;                              // p_offset
   elf[64 + 32] = static_cast<char>(name.size());  // p_filesz
   auto found = find_executable(file("musl", elf + name), "");
   ASSERT_FALSE(found);

@@ -31,20 +31,23 @@ Result<Installation> installation_at(const std::string& prefix, const std::strin
   std::error_code code;
   fs::directory_iterator entries(found.libraries, code);
   if (code) {
-    return Error{fmt::format("the emulated libraries are not in {} ({}); build them with `make build` or "
-                             "reinstall maya",
-                             found.libraries, code.message())};
+    return Error{
+        fmt::format("the emulated libraries are not in {} ({}); build them with `make build` or "
+                    "reinstall maya",
+                    found.libraries, code.message())};
   }
   for (const auto& entry : entries) {
     if (is_shared_library(entry)) found.preload.push_back(fs::absolute(entry.path()).string());
   }
-  auto is_device = [](const std::string& path) { return fs::path(path).filename() == device_library; };
+  auto is_device = [](const std::string& path) {
+    return fs::path(path).filename() == device_library;
+  };
   std::sort(found.preload.begin(), found.preload.end(), [&](const auto& a, const auto& b) {
     return is_device(a) != is_device(b) ? is_device(a) : a < b;
   });
   if (found.preload.empty() || !is_device(found.preload.front())) {
-    return Error{fmt::format("{} has no {}; build it with `make build` or reinstall maya", found.libraries,
-                             device_library)};
+    return Error{fmt::format("{} has no {}; build it with `make build` or reinstall maya",
+                             found.libraries, device_library)};
   }
   return found;
 }
@@ -52,7 +55,9 @@ Result<Installation> installation_at(const std::string& prefix, const std::strin
 Result<Installation> find_installation() {
   std::error_code code;
   fs::path self = fs::read_symlink("/proc/self/exe", code);
-  if (code) return Error{"cannot read /proc/self/exe, which says where maya is installed: " + code.message()};
+  if (code)
+    return Error{"cannot read /proc/self/exe, which says where maya is installed: " +
+                 code.message()};
   const char* libraries = std::getenv("MAYA_LIB_DIR");
   return installation_at(self.parent_path().parent_path().string(), libraries ? libraries : "");
 }

@@ -12,9 +12,9 @@ namespace maya::launch {
 
 struct Installation {
   std::string prefix;
-  std::string libraries;                // <prefix>/lib/maya, or MAYA_LIB_DIR
-  std::string programs;                 // <prefix>/libexec: goes in front of PATH
-  std::vector<std::string> preload;     // absolute paths, the device first
+  std::string libraries;             // <prefix>/lib/maya, or MAYA_LIB_DIR
+  std::string programs;              // <prefix>/libexec: goes in front of PATH
+  std::vector<std::string> preload;  // absolute paths, the device first
 };
 
 // From the running program's own path; MAYA_LIB_DIR overrides the libraries.

@@ -18,14 +18,22 @@ struct Launcher {
   std::vector<std::string_view> flags;  // options without a value: what follows may be the script
 };
 
-const Launcher torchrun{
-    "--nnodes", "--node-rank", "--master-addr", "--rdzv-endpoint", "PET_NNODES",
-    {"--standalone", "-m", "--module", "--no-python", "--run-path", "--use-env", "--virtual-local-rank"}};
+const Launcher torchrun{"--nnodes",
+                        "--node-rank",
+                        "--master-addr",
+                        "--rdzv-endpoint",
+                        "PET_NNODES",
+                        {"--standalone", "-m", "--module", "--no-python", "--run-path", "--use-env",
+                         "--virtual-local-rank"}};
 const Launcher accelerate{
-    "--num-machines", "--machine-rank", "--main-process-ip", "", "",
-    {"-m", "--module", "--no-python", "--multi-gpu", "--cpu", "--mps", "--quiet", "-q", "--use-deepspeed",
-     "--use-fsdp", "--use-megatron-lm", "--use-xpu", "--debug", "--same-network", "--no-tpu-cluster",
-     "--enable-cpu-affinity"}};
+    "--num-machines",
+    "--machine-rank",
+    "--main-process-ip",
+    "",
+    "",
+    {"-m", "--module", "--no-python", "--multi-gpu", "--cpu", "--mps", "--quiet", "-q",
+     "--use-deepspeed", "--use-fsdp", "--use-megatron-lm", "--use-xpu", "--debug", "--same-network",
+     "--no-tpu-cluster", "--enable-cpu-affinity"}};
 
 struct Found {
   const Launcher* launcher;
@@ -42,7 +50,8 @@ std::optional<Found> find_launcher(const std::vector<std::string>& words) {
     if (base_name(words[i]) == "torchrun") return Found{&torchrun, i + 1};
     if (i + 1 < words.size()) {
       const std::string& next = words[i + 1];
-      if (words[i] == "-m" && (next == "torch.distributed.run" || next == "torch.distributed.launch")) {
+      if (words[i] == "-m" &&
+          (next == "torch.distributed.run" || next == "torch.distributed.launch")) {
         return Found{&torchrun, i + 2};
       }
       if (base_name(words[i]) == "accelerate" && next == "launch") return Found{&accelerate, i + 2};
@@ -101,7 +110,8 @@ Result<int> nodes_asked(const std::vector<std::string>& command, const Environme
   std::string text;
   if (auto option = find_option(command, *found, found->launcher->count)) {
     text = value_of(command, *option);
-  } else if (auto it = environment.find(std::string(found->launcher->count_variable)); it != environment.end()) {
+  } else if (auto it = environment.find(std::string(found->launcher->count_variable));
+             it != environment.end()) {
     text = it->second;
   }
   if (text.empty()) return 1;
@@ -110,7 +120,8 @@ Result<int> nodes_asked(const std::vector<std::string>& command, const Environme
   int nodes = 0;
   auto [end, code] = std::from_chars(last.data(), last.data() + last.size(), nodes);
   if (code != std::errc{} || end != last.data() + last.size() || nodes < 1) {
-    return Error{fmt::format("{} in the command is '{}', not a number of nodes", found->launcher->count, text)};
+    return Error{fmt::format("{} in the command is '{}', not a number of nodes",
+                             found->launcher->count, text)};
   }
   return nodes;
 }
@@ -139,7 +150,8 @@ std::vector<NodeCommand> node_commands(const std::vector<std::string>& command, 
       } else {
         std::string name(launcher.rank);
         if (found->launcher == &accelerate) std::replace(name.begin() + 2, name.end(), '-', '_');
-        copy.words.insert(copy.words.begin() + static_cast<std::ptrdiff_t>(found->begin), {name, rank});
+        copy.words.insert(copy.words.begin() + static_cast<std::ptrdiff_t>(found->begin),
+                          {name, rank});
       }
     }
     result.push_back(std::move(copy));

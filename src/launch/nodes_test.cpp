@@ -31,17 +31,20 @@ TEST(Nodes, TheScriptsOwnOptionsAreNotTheLaunchers) {
 TEST(Nodes, NonsenseIsAnError) { EXPECT_EQ(asked({"torchrun", "--nnodes=many", "t.py"}), -1); }
 
 TEST(Nodes, EveryNodeGetsItsRankAndThisMachineAsMaster) {
-  auto commands = node_commands({"torchrun", "--nnodes=2", "--node_rank", "0", "--master_addr=node0.example",
-                                 "--master_port=1234", "t.py", "--node_rank", "7"},
-                                2);
+  auto commands =
+      node_commands({"torchrun", "--nnodes=2", "--node_rank", "0", "--master_addr=node0.example",
+                     "--master_port=1234", "t.py", "--node_rank", "7"},
+                    2);
   ASSERT_EQ(commands.size(), 2u);
-  EXPECT_EQ(commands[1].words, (Words{"torchrun", "--nnodes=2", "--node_rank", "1", "--master_addr=127.0.0.1",
-                                      "--master_port=1234", "t.py", "--node_rank", "7"}));
+  EXPECT_EQ(commands[1].words,
+            (Words{"torchrun", "--nnodes=2", "--node_rank", "1", "--master_addr=127.0.0.1",
+                   "--master_port=1234", "t.py", "--node_rank", "7"}));
   EXPECT_EQ(commands[1].extra.at("NODE_RANK"), "1");
 }
 
 TEST(Nodes, ARankThatIsNotGivenIsAdded) {
-  auto commands = node_commands({"torchrun", "--nnodes=2", "--rdzv-endpoint=head:29400", "t.py"}, 2);
+  auto commands =
+      node_commands({"torchrun", "--nnodes=2", "--rdzv-endpoint=head:29400", "t.py"}, 2);
   EXPECT_EQ(commands[1].words, (Words{"torchrun", "--node-rank", "1", "--nnodes=2",
                                       "--rdzv-endpoint=127.0.0.1:29400", "t.py"}));
 }

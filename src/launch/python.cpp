@@ -60,7 +60,8 @@ Result<Python> inspect_python(const std::string& path) {
   std::istringstream lines(*output);
   for (std::string line; std::getline(lines, line);) {
     auto space = line.find(' ');
-    std::string key = line.substr(0, space), value = space == std::string::npos ? "" : line.substr(space + 1);
+    std::string key = line.substr(0, space),
+                value = space == std::string::npos ? "" : line.substr(space + 1);
     if (key == "version") python.version = value;
     if (key == "torch") python.torch = Torch{value, "", "", ""};
     if (key == "triton") python.triton = value;

@@ -21,15 +21,16 @@ struct Python {
   std::string path;
   std::string version;
   std::optional<Torch> torch;
-  std::string triton;                         // version, empty: not installed
-  std::string include;                        // folder of Python.h, empty: not there
-  std::vector<std::string> nvidia_packages;   // "nvidia-cublas 13.4.1.3"
-  std::vector<std::string> missing;           // what torch imports and is not there
+  std::string triton;                        // version, empty: not installed
+  std::string include;                       // folder of Python.h, empty: not there
+  std::vector<std::string> nvidia_packages;  // "nvidia-cublas 13.4.1.3"
+  std::vector<std::string> missing;          // what torch imports and is not there
 };
 
 Result<Python> inspect_python(const std::string& path);
 
-// The Python that would run a command: "python x.py", "torchrun x.py" (from its first line), or none.
+// The Python that would run a command: "python x.py", "torchrun x.py" (from its first line), or
+// none.
 std::optional<std::string> python_of(const Executable& executable);
 
 }  // namespace maya::launch

@@ -33,9 +33,9 @@ std::string time_stamp() {
 // What a run leaves behind, and nothing else: replacing a run must not cost a user their files.
 bool belongs_to_a_run(const fs::path& entry) {
   std::string name = entry.filename().string();
-  return name == "run.toml" || name == "device.txt" || name == "prediction.json" || name == "report.html" ||
-         name == "timeline.pftrace" || name == "notes.txt" || name == ".lock" || name == "stdout" ||
-         name == "shm" || name.rfind("rank-", 0) == 0;
+  return name == "run.toml" || name == "device.txt" || name == "prediction.json" ||
+         name == "report.html" || name == "timeline.pftrace" || name == "notes.txt" ||
+         name == ".lock" || name == "stdout" || name == "shm" || name.rfind("rank-", 0) == 0;
 }
 
 }  // namespace
@@ -71,15 +71,17 @@ Result<RunDirectory> RunDirectory::create(const std::string& wanted, const std::
   if (run.path_.size() > 1 && run.path_.back() == '/') run.path_.pop_back();
 
   std::string lock = run.path_ + "/.lock";
-  bool foreign = !wanted.empty() && !fs::exists(run.path_ + "/run.toml") && !fs::is_empty(run.path_, code) &&
-                 !fs::exists(lock);
+  bool foreign = !wanted.empty() && !fs::exists(run.path_ + "/run.toml") &&
+                 !fs::is_empty(run.path_, code) && !fs::exists(lock);
   if (foreign) {
-    return Error{fmt::format("{} is not empty and holds no run; name an empty or new directory", wanted)};
+    return Error{
+        fmt::format("{} is not empty and holds no run; name an empty or new directory", wanted)};
   }
   run.lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (run.lock_ < 0) return cannot_write(run.shown_, std::strerror(errno));
   if (flock(run.lock_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{fmt::format("{} belongs to a run that is still going; name another directory", run.shown_)};
+    return Error{
+        fmt::format("{} belongs to a run that is still going; name another directory", run.shown_)};
   }
   for (const auto& entry : fs::directory_iterator(run.path_, code)) {
     if (entry.path() == lock || !belongs_to_a_run(entry.path())) continue;

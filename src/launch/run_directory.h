@@ -9,16 +9,16 @@ namespace maya::launch {
 
 class RunDirectory {
  public:
-  // `wanted` empty: maya-runs/<time>-<name>, made unique. Otherwise that directory; a finished run in it
-  // is replaced, one in progress and foreign files are not touched.
+  // `wanted` empty: maya-runs/<time>-<name>, made unique. Otherwise that directory; a finished run
+  // in it is replaced, one in progress and foreign files are not touched.
   static Result<RunDirectory> create(const std::string& wanted, const std::string& name);
 
   RunDirectory(RunDirectory&& other) noexcept;
   RunDirectory& operator=(RunDirectory&&) = delete;
   ~RunDirectory();
 
-  const std::string& path() const { return path_; }   // absolute
-  const std::string& shown() const { return shown_; } // as a user would type it
+  const std::string& path() const { return path_; }    // absolute
+  const std::string& shown() const { return shown_; }  // as a user would type it
   bool replaced() const { return replaced_; }
 
  private:

@@ -38,7 +38,8 @@ TEST_F(RunDirectoryTest, AFinishedRunIsReplacedAndAUsersFileStays) {
     auto first = RunDirectory::create("r", "train");
     ASSERT_TRUE(first);
     EXPECT_FALSE(first->replaced());
-    for (const char* name : {"run.toml", "rank-0.maya", "mine.txt"}) std::ofstream(first->path() + "/" + name) << 1;
+    for (const char* name : {"run.toml", "rank-0.maya", "mine.txt"})
+      std::ofstream(first->path() + "/" + name) << 1;
   }
   auto second = RunDirectory::create("r", "train");
   ASSERT_TRUE(second);

@@ -63,18 +63,19 @@ std::string to_toml(const RunFile& run) {
       "nodes = {}\n"
       "gpus_per_node = {}\n"
       "started = {}\n",
-      command, quoted(run.directory), quoted(run.cluster), quoted(run.gpu), run.nodes, run.gpus_per_node,
-      run.started);
+      command, quoted(run.directory), quoted(run.cluster), quoted(run.gpu), run.nodes,
+      run.gpus_per_node, run.started);
   if (!run.ended.empty()) text += fmt::format("ended = {}\n", run.ended);
-  if (run.exit_code) text += fmt::format("exit_code = {}\nrecordings = {}\n", *run.exit_code, run.recordings);
+  if (run.exit_code)
+    text += fmt::format("exit_code = {}\nrecordings = {}\n", *run.exit_code, run.recordings);
   text += fmt::format(
       "\n[recorded_on]\n"
       "maya = {}\n"
       "system = {}\n"
       "processor = {}\n"
       "cores = {}\n",
-      quoted(version()), quoted(fmt::format("{} {}", system.sysname, system.release)), quoted(processor()),
-      std::thread::hardware_concurrency());
+      quoted(version()), quoted(fmt::format("{} {}", system.sysname, system.release)),
+      quoted(processor()), std::thread::hardware_concurrency());
   return text;
 }
 

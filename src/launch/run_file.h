@@ -9,13 +9,13 @@ namespace maya::launch {
 
 struct RunFile {
   std::vector<std::string> command;
-  std::string directory;            // working directory of the command
-  std::string cluster;              // as given, with the node count that was used
+  std::string directory;  // working directory of the command
+  std::string cluster;    // as given, with the node count that was used
   std::string gpu;
   int nodes{1}, gpus_per_node{1};
-  std::string started, ended;       // ISO 8601, UTC; ended empty while it runs
+  std::string started, ended;  // ISO 8601, UTC; ended empty while it runs
   std::optional<int> exit_code;
-  int recordings{};                 // ranks that touched the device
+  int recordings{};  // ranks that touched the device
 };
 
 std::string to_toml(const RunFile& run);

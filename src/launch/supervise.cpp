@@ -39,8 +39,8 @@ class Attributes {
   Attributes& operator=(const Attributes&) = delete;
   void set_group(pid_t group) {
     posix_spawnattr_setpgroup(&attributes_, group);
-    posix_spawnattr_setflags(&attributes_,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   posix_spawnattr_t* get() { return &attributes_; }
 
@@ -52,7 +52,8 @@ int spawn(pid_t* pid, const Process& process, Attributes& attributes,
           const posix_spawn_file_actions_t* actions = nullptr) {
   auto environment = pointers(process.environment);
   auto words = pointers(process.words);
-  int code = posix_spawn(pid, process.path.c_str(), actions, attributes.get(), words.data(), environment.data());
+  int code = posix_spawn(pid, process.path.c_str(), actions, attributes.get(), words.data(),
+                         environment.data());
   if (code == ENOEXEC) {  // a script without "#!": shells run it, so do we
     std::vector<std::string> with_shell{"sh", process.path};
     with_shell.insert(with_shell.end(), process.words.begin() + 1, process.words.end());
@@ -78,7 +79,8 @@ class Terminal {
  private:
   void give(pid_t group) {
     if (owner_ <= 0) return;
-    struct sigaction ignore{}, before{};
+    struct sigaction ignore {
+    }, before{};
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGTTOU, &ignore, &before);
     tcsetpgrp(STDIN_FILENO, group);
@@ -88,7 +90,9 @@ class Terminal {
   pid_t owner_{-1};
 };
 
-int exit_code(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+int exit_code(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
 
 }  // namespace
 
@@ -143,8 +147,8 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
         int code = exit_code(status);
         if (code != 0 && result == 0) {
           result = code;
-          deadline = Clock::now() + std::chrono::milliseconds(
-                                        static_cast<std::int64_t>(patience.seconds_after_failure * 1000));
+          deadline = Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(
+                                        patience.seconds_after_failure * 1000));
         }
       }
       if (Clock::now() > deadline) {
@@ -163,7 +167,8 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
 
 Result<std::string> capture(const Process& process) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Error{fmt::format("cannot make a pipe: {}", std::strerror(errno))};
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return Error{fmt::format("cannot make a pipe: {}", std::strerror(errno))};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

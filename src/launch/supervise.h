@@ -19,13 +19,14 @@ struct Patience {
   double seconds_after_failure{20};
 };
 
-// The processes form one process group of their own, in the foreground of the terminal if there is one.
-// SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does; SIGTERM goes to
-// the commands, which know what to do with their workers.
-// Gives the exit code of the first command that failed, else 0; 128 + n for one that died of signal n.
+// The processes form one process group of their own, in the foreground of the terminal if there is
+// one. SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does;
+// SIGTERM goes to the commands, which know what to do with their workers. Gives the exit code of
+// the first command that failed, else 0; 128 + n for one that died of signal n.
 Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {});
 
-// Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit with 0.
+// Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit
+// with 0.
 Result<std::string> capture(const Process& process);
 
 }  // namespace maya::launch

@@ -10,7 +10,9 @@
 namespace maya::launch {
 namespace {
 
-Process shell(const std::string& script) { return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}}; }
+Process shell(const std::string& script) {
+  return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}};
+}
 
 TEST(Supervise, PassesTheExitCodeOn) {
   EXPECT_EQ(*supervise({shell("exit 0")}), 0);
@@ -21,7 +23,8 @@ TEST(Supervise, PassesTheExitCodeOn) {
 
 TEST(Supervise, ANodeLeftAloneIsEnded) {
   auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(*supervise({shell("exit 5"), shell("exec sleep 60")}, {.seconds_after_failure = 0.2}), 5);
+  EXPECT_EQ(*supervise({shell("exit 5"), shell("exec sleep 60")}, {.seconds_after_failure = 0.2}),
+            5);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 

@@ -23,7 +23,9 @@ Result<Machine> read_machine(const std::string& run_directory) {
 }
 
 // The same identity NVML and the CUDA entry points give: it ends in the device's number.
-std::string uuid(int index) { return fmt::format("GPU-6d617961-0000-4000-8000-00000000{:04x}", index); }
+std::string uuid(int index) {
+  return fmt::format("GPU-6d617961-0000-4000-8000-00000000{:04x}", index);
+}
 
 std::string bus_id(int index) { return fmt::format("00000000:{:02X}:00.0", 0x10 + index); }
 

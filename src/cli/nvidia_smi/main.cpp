@@ -1,5 +1,5 @@
-// The `nvidia-smi` a training command finds first on its PATH under `maya run`: it answers for the emulated
-// machine, from device.txt of the run.
+// The `nvidia-smi` a training command finds first on its PATH under `maya run`: it answers for the
+// emulated machine, from device.txt of the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,8 @@ int fail(const std::string& message, int code) {
 }
 
 // "--name=value" or "--name value" / "-i value"
-bool take(const std::vector<std::string>& words, std::size_t& i, std::string_view name, std::string& value) {
+bool take(const std::vector<std::string>& words, std::size_t& i, std::string_view name,
+          std::string& value) {
   const std::string& word = words[i];
   if (word.rfind(std::string(name) + "=", 0) == 0) {
     value = word.substr(name.size() + 1);
@@ -56,7 +57,9 @@ bool narrow(Machine& machine, const std::string& ids) {
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const char* run = std::getenv("MAYA_RUN_DIR");
-  if (!run) return fail("nvidia-smi of maya: only inside `maya run` is there an emulated machine to describe.", 9);
+  if (!run)
+    return fail(
+        "nvidia-smi of maya: only inside `maya run` is there an emulated machine to describe.", 9);
   auto machine = read_machine(run);
   if (!machine) return fail("nvidia-smi of maya: " + machine.error().message, 9);
 
@@ -70,19 +73,23 @@ int main(int argc, char** argv) {
     if (words[i] == "-L" || words[i] == "--list-gpus") {
       list_only = true;
     } else if (words[i] == "-h" || words[i] == "--help") {
-      fmt::print("nvidia-smi of maya: the emulated machine\n"
-                 "  nvidia-smi [-i ID] [-L] [--query-gpu=FIELDS --format=csv[,noheader][,nounits]]\n"
-                 "  nvidia-smi topo -m\n");
+      fmt::print(
+          "nvidia-smi of maya: the emulated machine\n"
+          "  nvidia-smi [-i ID] [-L] [--query-gpu=FIELDS --format=csv[,noheader][,nounits]]\n"
+          "  nvidia-smi topo -m\n");
       return 0;
     } else if (words[i] == "--version") {
-      fmt::print("NVIDIA-SMI version  : {0} (maya)\nDRIVER version      : {0}\nCUDA Version        : {1}\n",
-                 driver_version(), cuda_version());
+      fmt::print(
+          "NVIDIA-SMI version  : {0} (maya)\nDRIVER version      : {0}\nCUDA Version        : "
+          "{1}\n",
+          driver_version(), cuda_version());
       return 0;
     } else if (take(words, i, "--query-compute-apps", ignored)) {
       return 0;  // nothing runs on an emulated GPU
     } else if (!take(words, i, "--query-gpu", fields) && !take(words, i, "--format", format_text) &&
                !take(words, i, "--id", id) && !take(words, i, "-i", id)) {
-      return fail(fmt::format("Invalid combination of input arguments: {} is not emulated.", words[i]), 2);
+      return fail(
+          fmt::format("Invalid combination of input arguments: {} is not emulated.", words[i]), 2);
     }
   }
   if (!id.empty() && !narrow(*machine, id)) return fail("No devices were found", 6);

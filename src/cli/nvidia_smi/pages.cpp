@@ -35,12 +35,18 @@ std::string table(const Machine& machine) {
   std::strftime(date, sizeof date, "%a %b %e %H:%M:%S %Y", &local);
   std::string out = fmt::format("{}       \n", date);
   out += fmt::format("+{}+\n", rule(89, '-'));
-  out += fmt::format("| NVIDIA-SMI {:<22} Driver Version: {:<14} CUDA Version: {:<8} |\n", driver_version() + " (maya)",
-                     driver_version(), cuda_version());
+  out += fmt::format("| NVIDIA-SMI {:<22} Driver Version: {:<14} CUDA Version: {:<8} |\n",
+                     driver_version() + " (maya)", driver_version(), cuda_version());
   out += full('-');
-  out += "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n";
-  out += "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n";
-  out += "|                                         |                        |               MIG M. |\n";
+  out +=
+      "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC "
+      "|\n";
+  out +=
+      "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. "
+      "|\n";
+  out +=
+      "|                                         |                        |               MIG M. "
+      "|\n";
   out += full('=');
   for (int i : machine.gpus) {
     auto row = [&](const std::string& left, const std::string& middle, const std::string& right) {
@@ -54,7 +60,9 @@ std::string table(const Machine& machine) {
   }
   out += fmt::format("\n+{}+\n", rule(89, '-'));
   out += fmt::format("| {:<87} |\n", "Processes:");
-  out += fmt::format("| {:<87} |\n", " GPU   GI   CI              PID   Type   Process name                        GPU Memory");
+  out += fmt::format(
+      "| {:<87} |\n",
+      " GPU   GI   CI              PID   Type   Process name                        GPU Memory");
   out += fmt::format("|{}|\n", rule(89, '='));
   out += fmt::format("| {:<87} |\n", " No running processes found");
   out += fmt::format("+{}+\n", rule(89, '-'));
@@ -63,7 +71,8 @@ std::string table(const Machine& machine) {
 
 std::string list(const Machine& machine) {
   std::string out;
-  for (int i : machine.gpus) out += fmt::format("GPU {}: {} (UUID: {})\n", i, machine.cluster.gpu.marketing, uuid(i));
+  for (int i : machine.gpus)
+    out += fmt::format("GPU {}: {} (UUID: {})\n", i, machine.cluster.gpu.marketing, uuid(i));
   return out;
 }
 

@@ -28,7 +28,8 @@ const std::map<std::string, Field, std::less<>>& fields() {
   static const std::map<std::string, Field, std::less<>> table = [gpu] {
     std::map<std::string, Field, std::less<>> t;
     t["index"] = {"", [](const Machine&, int i) { return std::to_string(i); }};
-    t["count"] = {"", [](const Machine& m, int) { return std::to_string(m.cluster.gpus_per_node); }};
+    t["count"] = {"",
+                  [](const Machine& m, int) { return std::to_string(m.cluster.gpus_per_node); }};
     t["name"] = t["gpu_name"] = {"", gpu([](const catalog::Gpu& g) { return g.marketing; })};
     t["uuid"] = t["gpu_uuid"] = {"", [](const Machine&, int i) { return uuid(i); }};
     t["pci.bus_id"] = t["gpu_bus_id"] = {"", [](const Machine&, int i) { return bus_id(i); }};
@@ -36,25 +37,30 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["compute_cap"] = {"", gpu([](const catalog::Gpu& g) {
                           return fmt::format("{}.{}", g.capability_major, g.capability_minor);
                         })};
-    t["memory.total"] = {"MiB", gpu([](const catalog::Gpu& g) { return std::to_string(total_mib(g)); })};
+    t["memory.total"] = {"MiB",
+                         gpu([](const catalog::Gpu& g) { return std::to_string(total_mib(g)); })};
     t["memory.free"] = t["memory.total"];
     t["memory.used"] = t["memory.reserved"] = {"MiB", fixed("0")};
     t["utilization.gpu"] = t["utilization.memory"] = {"%", fixed("0")};
-    t["power.limit"] = t["power.max_limit"] = t["power.default_limit"] = t["enforced.power.limit"] = {
-        "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts); })};
+    t["power.limit"] = t["power.max_limit"] = t["power.default_limit"] =
+        t["enforced.power.limit"] = {
+            "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts); })};
     t["clocks.max.sm"] = t["clocks.max.graphics"] = t["clocks.max.gr"] = {
         "MHz", gpu([](const catalog::Gpu& g) { return whole(g.boost_clock_mhz); })};
-    t["clocks.sm"] = t["clocks.gr"] = t["clocks.current.sm"] = t["clocks.current.graphics"] = t["clocks.max.sm"];
+    t["clocks.sm"] = t["clocks.gr"] = t["clocks.current.sm"] = t["clocks.current.graphics"] =
+        t["clocks.max.sm"];
     t["clocks.max.memory"] = t["clocks.max.mem"] = t["clocks.mem"] = t["clocks.current.memory"] = {
         "MHz", gpu([](const catalog::Gpu& g) { return whole(g.memory_clock_mhz); })};
     t["pstate"] = {"", fixed("P0")};
     t["compute_mode"] = {"", fixed("Default")};
     t["persistence_mode"] = {"", fixed("Enabled")};
-    t["display_active"] = t["display_mode"] = t["mig.mode.current"] = t["mig.mode.pending"] = {"", fixed("Disabled")};
+    t["display_active"] = t["display_mode"] = t["mig.mode.current"] =
+        t["mig.mode.pending"] = {"", fixed("Disabled")};
     // An emulated GPU has no body.
-    for (const char* name : {"power.draw", "temperature.gpu", "temperature.memory", "fan.speed", "serial",
-                             "vbios_version", "ecc.mode.current", "pcie.link.gen.current", "pcie.link.gen.max",
-                             "pcie.link.width.current", "pcie.link.width.max"}) {
+    for (const char* name :
+         {"power.draw", "temperature.gpu", "temperature.memory", "fan.speed", "serial",
+          "vbios_version", "ecc.mode.current", "pcie.link.gen.current", "pcie.link.gen.max",
+          "pcie.link.width.current", "pcie.link.width.max"}) {
       t[name] = {"", fixed("[N/A]")};
     }
     return t;
@@ -79,10 +85,14 @@ Result<Format> parse_format(std::string_view text) {
   Format format;
   bool csv = false;
   for (const auto& word : split(text)) {
-    if (word == "csv") csv = true;
-    else if (word == "noheader") format.header = false;
-    else if (word == "nounits") format.units = false;
-    else return Error{fmt::format("\"{}\" is not a valid format option.", word)};
+    if (word == "csv")
+      csv = true;
+    else if (word == "noheader")
+      format.header = false;
+    else if (word == "nounits")
+      format.units = false;
+    else
+      return Error{fmt::format("\"{}\" is not a valid format option.", word)};
   }
   if (!csv) return Error{"\"--format\" must contain csv."};
   return format;
@@ -92,7 +102,8 @@ Result<std::string> query(const Machine& machine, std::string_view wanted, const
   std::vector<std::pair<std::string, const Field*>> columns;
   for (const auto& name : split(wanted)) {
     auto it = fields().find(name);
-    if (it == fields().end()) return Error{fmt::format("Field \"{}\" is not a valid field to query.", name)};
+    if (it == fields().end())
+      return Error{fmt::format("Field \"{}\" is not a valid field to query.", name)};
     columns.emplace_back(name, &it->second);
   }
   std::string out;
