@@ -1,4 +1,5 @@
-// cuBLAS and cuBLASLt. The two libraries share status codes and compute types, so they share a header.
+// cuBLAS and cuBLASLt. The two libraries share status codes and compute types, so they share a
+// header.
 #pragma once
 
 #include "abi/cublas_lt.h"
@@ -9,7 +10,11 @@ namespace maya::abi {
 struct cublasContext;
 using cublasHandle_t = cublasContext*;
 
-enum cublasFillMode_t : int { CUBLAS_FILL_MODE_LOWER = 0, CUBLAS_FILL_MODE_UPPER = 1, CUBLAS_FILL_MODE_FULL = 2 };
+enum cublasFillMode_t : int {
+  CUBLAS_FILL_MODE_LOWER = 0,
+  CUBLAS_FILL_MODE_UPPER = 1,
+  CUBLAS_FILL_MODE_FULL = 2
+};
 enum cublasDiagType_t : int { CUBLAS_DIAG_NON_UNIT = 0, CUBLAS_DIAG_UNIT = 1 };
 enum cublasSideMode_t : int { CUBLAS_SIDE_LEFT = 0, CUBLAS_SIDE_RIGHT = 1 };
 enum cublasPointerMode_t : int { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };

@@ -1,8 +1,9 @@
 // cuBLASLt: descriptors, their attributes and the heuristic's answer.
 //
-// Descriptors are opaque to callers but not always ours to allocate: the *Init_internal calls hand in caller memory whose
-// size depends on the header the caller was built with (matmul descriptor 184 or 256 bytes, layout 64 or 112). Bodies must therefore keep
-// their state within the smallest size and check the size they are given.
+// Descriptors are opaque to callers but not always ours to allocate: the *Init_internal calls hand
+// in caller memory whose size depends on the header the caller was built with (matmul descriptor
+// 184 or 256 bytes, layout 64 or 112). Bodies must therefore keep their state within the smallest
+// size and check the size they are given.
 #pragma once
 
 #include "abi/handles.h"
@@ -22,7 +23,12 @@ enum cublasStatus_t : int {
   CUBLAS_STATUS_LICENSE_ERROR = 16,
 };
 
-enum cublasOperation_t : int { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2, CUBLAS_OP_CONJG = 3 };
+enum cublasOperation_t : int {
+  CUBLAS_OP_N = 0,
+  CUBLAS_OP_T = 1,
+  CUBLAS_OP_C = 2,
+  CUBLAS_OP_CONJG = 3
+};
 
 enum cublasComputeType_t : int {
   CUBLAS_COMPUTE_16F = 64,
@@ -150,7 +156,8 @@ enum cublasLtMatmulMatrixScale_t : int {
   CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F = 5,
 };
 
-// Bits: 1 default, 2 RELU, 4 BIAS, 8 DRELU, 16 DGELU/GELU 32, 128 AUX, 256/512 gradients of the bias.
+// Bits: 1 default, 2 RELU, 4 BIAS, 8 DRELU, 16 DGELU/GELU 32, 128 AUX, 256/512 gradients of the
+// bias.
 enum cublasLtEpilogue_t : int {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_RELU = 2,

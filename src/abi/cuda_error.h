@@ -1,4 +1,5 @@
-// Status codes of the CUDA driver. Numbers are shared with cudaError (cudart_error.h) except below 100.
+// Status codes of the CUDA driver. Numbers are shared with cudaError (cudart_error.h) except below
+// 100.
 #pragma once
 
 namespace maya::abi {

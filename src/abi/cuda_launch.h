@@ -151,7 +151,8 @@ struct CUlaunchConfig_st {
 using CUlaunchConfig = CUlaunchConfig_st;
 static_assert(sizeof(CUlaunchConfig) == 56);
 
-// The `extra` array of cuLaunchKernel: a packed argument buffer instead of one pointer per argument.
+// The `extra` array of cuLaunchKernel: a packed argument buffer instead of one pointer per
+// argument.
 constexpr uintptr_t kLaunchParamEnd = 0;
 constexpr uintptr_t kLaunchParamBufferPointer = 1;
 constexpr uintptr_t kLaunchParamBufferSize = 2;

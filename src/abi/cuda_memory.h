@@ -1,4 +1,5 @@
-// Driver memory: pointers and their attributes, copies, virtual memory management, pools, multicast, IPC.
+// Driver memory: pointers and their attributes, copies, virtual memory management, pools,
+// multicast, IPC.
 #pragma once
 
 #include "abi/handles.h"
@@ -298,7 +299,8 @@ struct CUDA_ARRAY3D_DESCRIPTOR_st {
 };
 using CUDA_ARRAY3D_DESCRIPTOR = CUDA_ARRAY3D_DESCRIPTOR_st;
 
-// A tensor map (TMA descriptor) is 128 opaque bytes aligned to 64; what we put inside is our own affair.
+// A tensor map (TMA descriptor) is 128 opaque bytes aligned to 64; what we put inside is our own
+// affair.
 struct alignas(64) CUtensorMap_st {
   unsigned long long opaque[16];
 };

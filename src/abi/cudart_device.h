@@ -7,7 +7,8 @@ namespace maya::abi {
 
 using cudaUUID_t = CUuuid_st;
 
-// Sizes and offsets are asserted below for both majors: this is the struct training code reads most.
+// Sizes and offsets are asserted below for both majors: this is the struct training code reads
+// most.
 struct cudaDeviceProp12 {
   char name[256];
   cudaUUID_t uuid;
@@ -211,8 +212,8 @@ using cudaDeviceProp = cudaDeviceProp12;
 using cudaDeviceProp = cudaDeviceProp13;
 #endif
 
-// The runtime's device attributes carry the driver's numbers (CUdevice_attribute, abi/cuda_device.h), so bodies convert by
-// value and only a few names are needed here.
+// The runtime's device attributes carry the driver's numbers (CUdevice_attribute,
+// abi/cuda_device.h), so bodies convert by value and only a few names are needed here.
 enum cudaDeviceAttr : int {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
@@ -283,7 +284,9 @@ constexpr unsigned int cudaDeviceLmemResizeToMax = 0x10;
 constexpr unsigned int cudaDeviceSyncMemops = 0x80;
 constexpr unsigned int cudaInitDeviceFlagsAreValid = 0x01;
 
-enum cudaFlushGPUDirectRDMAWritesTarget : int { cudaFlushGPUDirectRDMAWritesTargetCurrentDevice = 0 };
+enum cudaFlushGPUDirectRDMAWritesTarget : int {
+  cudaFlushGPUDirectRDMAWritesTargetCurrentDevice = 0
+};
 enum cudaFlushGPUDirectRDMAWritesScope : int {
   cudaFlushGPUDirectRDMAWritesToOwner = 100,
   cudaFlushGPUDirectRDMAWritesToAllDevices = 200,

@@ -1,4 +1,5 @@
-// Status codes of the CUDA runtime. The driver uses the same numbers under other names (see cuda_error.h).
+// Status codes of the CUDA runtime. The driver uses the same numbers under other names (see
+// cuda_error.h).
 #pragma once
 
 namespace maya::abi {

@@ -92,8 +92,8 @@ struct cudaConditionalNodeParams {
   cudaGraph_t* phGraph_out;
 };
 
-// The kind-tagged form of cudaGraphAddNode (12.2 on). Only the members that bodies read are spelled out; the union is
-// always 29 words.
+// The kind-tagged form of cudaGraphAddNode (12.2 on). Only the members that bodies read are spelled
+// out; the union is always 29 words.
 struct cudaGraphNodeParams {
   cudaGraphNodeType type;
   int reserved0[3];

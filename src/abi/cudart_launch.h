@@ -18,8 +18,12 @@ using cudaExecutionContext_t = cudaExecutionContext_st*;
 // Two handle values name the default streams of either kind; 0 follows how the caller was compiled.
 constexpr uintptr_t cudaStreamLegacyValue = 1;
 constexpr uintptr_t cudaStreamPerThreadValue = 2;
-inline cudaStream_t cudaStreamLegacyHandle() { return reinterpret_cast<cudaStream_t>(cudaStreamLegacyValue); }
-inline cudaStream_t cudaStreamPerThreadHandle() { return reinterpret_cast<cudaStream_t>(cudaStreamPerThreadValue); }
+inline cudaStream_t cudaStreamLegacyHandle() {
+  return reinterpret_cast<cudaStream_t>(cudaStreamLegacyValue);
+}
+inline cudaStream_t cudaStreamPerThreadHandle() {
+  return reinterpret_cast<cudaStream_t>(cudaStreamPerThreadValue);
+}
 
 constexpr unsigned int cudaStreamDefault = 0x00;
 constexpr unsigned int cudaStreamNonBlocking = 0x01;
@@ -189,6 +193,9 @@ constexpr unsigned long long cudaEnableDefault = 0x0;
 constexpr unsigned long long cudaEnableLegacyStream = 0x1;
 constexpr unsigned long long cudaEnablePerThreadDefaultStream = 0x2;
 
-enum cudaLibraryOption : int { cudaLibraryHostUniversalFunctionAndDataTable = 0, cudaLibraryBinaryIsPreserved = 1 };
+enum cudaLibraryOption : int {
+  cudaLibraryHostUniversalFunctionAndDataTable = 0,
+  cudaLibraryBinaryIsPreserved = 1
+};
 
 }  // namespace maya::abi

@@ -1,4 +1,5 @@
-// Copies, arrays, pointer attributes, pools, managed-memory advice and IPC handles of the CUDA runtime.
+// Copies, arrays, pointer attributes, pools, managed-memory advice and IPC handles of the CUDA
+// runtime.
 #pragma once
 
 #include "abi/handles.h"
@@ -143,7 +144,10 @@ struct cudaOffset3D {
   size_t z;
 };
 
-enum cudaMemcpy3DOperandType : int { cudaMemcpyOperandTypePointer = 1, cudaMemcpyOperandTypeArray = 2 };
+enum cudaMemcpy3DOperandType : int {
+  cudaMemcpyOperandTypePointer = 1,
+  cudaMemcpyOperandTypeArray = 2
+};
 
 struct cudaMemcpy3DOperand {
   cudaMemcpy3DOperandType type;

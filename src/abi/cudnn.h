@@ -1,4 +1,5 @@
-// cuDNN 8 and 9: status, handles and enums of the legacy interface; the graph interface is in cudnn_backend.h.
+// cuDNN 8 and 9: status, handles and enums of the legacy interface; the graph interface is in
+// cudnn_backend.h.
 #pragma once
 
 #include "abi/cudnn_backend.h"
@@ -40,8 +41,9 @@ using cudnnSeqDataDescriptor_t = cudnnSeqDataStruct*;
 using cudnnSpatialTransformerDescriptor_t = cudnnSpatialTransformerStruct*;
 using cudnnCTCLossDescriptor_t = cudnnCTCLossStruct*;
 
-// The plain codes have the same number in both majors. NOT_SUPPORTED, ARCH_MISMATCH and the like moved in 9 (thousands are categories), so those have
-// a name per major and an alias that follows MAYA_CUDNN_MAJOR.
+// The plain codes have the same number in both majors. NOT_SUPPORTED, ARCH_MISMATCH and the like
+// moved in 9 (thousands are categories), so those have a name per major and an alias that follows
+// MAYA_CUDNN_MAJOR.
 enum cudnnStatus_t : int {
   CUDNN_STATUS_SUCCESS = 0,
   CUDNN_STATUS8_NOT_INITIALIZED = 1,
@@ -75,7 +77,8 @@ constexpr cudnnStatus_t CUDNN_STATUS_BAD_PARAM = CUDNN_STATUS9_BAD_PARAM;
 constexpr cudnnStatus_t CUDNN_STATUS_NOT_SUPPORTED = CUDNN_STATUS9_NOT_SUPPORTED;
 constexpr cudnnStatus_t CUDNN_STATUS_INTERNAL_ERROR = CUDNN_STATUS9_INTERNAL_ERROR;
 constexpr cudnnStatus_t CUDNN_STATUS_EXECUTION_FAILED = CUDNN_STATUS9_EXECUTION_FAILED;
-constexpr cudnnStatus_t CUDNN_STATUS_ALLOC_FAILED = CUDNN_STATUS9_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+constexpr cudnnStatus_t CUDNN_STATUS_ALLOC_FAILED =
+    CUDNN_STATUS9_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 #endif
 
 enum cudnnDataType_t : int {
@@ -206,7 +209,11 @@ enum cudnnActivationMode_t : int {
   CUDNN_ACTIVATION_SWISH = 6,
 };
 
-enum cudnnSoftmaxAlgorithm_t : int { CUDNN_SOFTMAX_FAST = 0, CUDNN_SOFTMAX_ACCURATE = 1, CUDNN_SOFTMAX_LOG = 2 };
+enum cudnnSoftmaxAlgorithm_t : int {
+  CUDNN_SOFTMAX_FAST = 0,
+  CUDNN_SOFTMAX_ACCURATE = 1,
+  CUDNN_SOFTMAX_LOG = 2
+};
 enum cudnnSoftmaxMode_t : int { CUDNN_SOFTMAX_MODE_INSTANCE = 0, CUDNN_SOFTMAX_MODE_CHANNEL = 1 };
 
 enum cudnnBatchNormMode_t : int {

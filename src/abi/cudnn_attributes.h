@@ -1,4 +1,5 @@
-// Attribute names of cuDNN backend descriptors, a hundred per kind of descriptor. Values are those of cuDNN 9; 8 uses a subset.
+// Attribute names of cuDNN backend descriptors, a hundred per kind of descriptor. Values are those
+// of cuDNN 9; 8 uses a subset.
 #pragma once
 
 namespace maya::abi {

@@ -1,4 +1,5 @@
-// cuDNN's graph interface: every object is a typed backend descriptor with attributes (cudnn_attributes.h).
+// cuDNN's graph interface: every object is a typed backend descriptor with attributes
+// (cudnn_attributes.h).
 #pragma once
 
 #include "abi/cudnn_attributes.h"

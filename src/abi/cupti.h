@@ -1,5 +1,5 @@
-// CUPTI: what a tracing client (Kineto) sets up. The virtual device has no hardware counters and delivers no activity records, so the
-// record layouts are not here.
+// CUPTI: what a tracing client (Kineto) sets up. The virtual device has no hardware counters and
+// delivers no activity records, so the record layouts are not here.
 #pragma once
 
 #include "abi/handles.h"
@@ -80,10 +80,12 @@ enum CUpti_CallbackDomain : int {
 using CUpti_CallbackId = uint32_t;
 struct CUpti_Subscriber_st;
 using CUpti_SubscriberHandle = CUpti_Subscriber_st*;
-using CUpti_CallbackFunc = void (*)(void* userdata, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data);
-using CUpti_BuffersCallbackRequestFunc = void (*)(uint8_t** buffer, size_t* size, size_t* maxNumRecords);
-using CUpti_BuffersCallbackCompleteFunc = void (*)(CUctx_st* context, uint32_t stream, uint8_t* buffer, size_t size,
-                                                   size_t validSize);
+using CUpti_CallbackFunc = void (*)(void* userdata, CUpti_CallbackDomain domain,
+                                    CUpti_CallbackId id, const void* data);
+using CUpti_BuffersCallbackRequestFunc = void (*)(uint8_t** buffer, size_t* size,
+                                                  size_t* maxNumRecords);
+using CUpti_BuffersCallbackCompleteFunc = void (*)(CUctx_st* context, uint32_t stream,
+                                                   uint8_t* buffer, size_t size, size_t validSize);
 using CUpti_TimestampCallbackFunc = uint64_t (*)();
 
 enum CUpti_ExternalCorrelationKind : int {

@@ -32,7 +32,11 @@ enum cusolverStatus_t : int {
   CUSOLVER_STATUS_NOT_SUPPORTED = 9,
 };
 
-enum cusolverEigType_t : int { CUSOLVER_EIG_TYPE_1 = 1, CUSOLVER_EIG_TYPE_2 = 2, CUSOLVER_EIG_TYPE_3 = 3 };
+enum cusolverEigType_t : int {
+  CUSOLVER_EIG_TYPE_1 = 1,
+  CUSOLVER_EIG_TYPE_2 = 2,
+  CUSOLVER_EIG_TYPE_3 = 3
+};
 enum cusolverEigMode_t : int { CUSOLVER_EIG_MODE_NOVECTOR = 0, CUSOLVER_EIG_MODE_VECTOR = 1 };
 enum cusolverEigRange_t : int {
   CUSOLVER_EIG_RANGE_ALL = 1001,

@@ -49,7 +49,10 @@ enum cusparseStatus_t : int {
   CUSPARSE_STATUS_INSUFFICIENT_RESOURCES = 11,
 };
 
-enum cusparsePointerMode_t : int { CUSPARSE_POINTER_MODE_HOST = 0, CUSPARSE_POINTER_MODE_DEVICE = 1 };
+enum cusparsePointerMode_t : int {
+  CUSPARSE_POINTER_MODE_HOST = 0,
+  CUSPARSE_POINTER_MODE_DEVICE = 1
+};
 enum cusparseAction_t : int { CUSPARSE_ACTION_SYMBOLIC = 0, CUSPARSE_ACTION_NUMERIC = 1 };
 enum cusparseMatrixType_t : int {
   CUSPARSE_MATRIX_TYPE_GENERAL = 0,
@@ -66,7 +69,10 @@ enum cusparseOperation_t : int {
   CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE = 2,
 };
 enum cusparseDirection_t : int { CUSPARSE_DIRECTION_ROW = 0, CUSPARSE_DIRECTION_COLUMN = 1 };
-enum cusparseSolvePolicy_t : int { CUSPARSE_SOLVE_POLICY_NO_LEVEL = 0, CUSPARSE_SOLVE_POLICY_USE_LEVEL = 1 };
+enum cusparseSolvePolicy_t : int {
+  CUSPARSE_SOLVE_POLICY_NO_LEVEL = 0,
+  CUSPARSE_SOLVE_POLICY_USE_LEVEL = 1
+};
 enum cusparseCsr2CscAlg_t : int {
   CUSPARSE_CSR2CSC_ALG_DEFAULT = 1,
   CUSPARSE_CSR2CSC_ALG1 = 1,
@@ -80,7 +86,11 @@ enum cusparseFormat_t : int {
   CUSPARSE_FORMAT_SLICED_ELLPACK = 7,
 };
 enum cusparseOrder_t : int { CUSPARSE_ORDER_COL = 1, CUSPARSE_ORDER_ROW = 2 };
-enum cusparseIndexType_t : int { CUSPARSE_INDEX_16U = 1, CUSPARSE_INDEX_32I = 2, CUSPARSE_INDEX_64I = 3 };
+enum cusparseIndexType_t : int {
+  CUSPARSE_INDEX_16U = 1,
+  CUSPARSE_INDEX_32I = 2,
+  CUSPARSE_INDEX_64I = 3
+};
 enum cusparseSpMatAttribute_t : int { CUSPARSE_SPMAT_FILL_MODE = 0, CUSPARSE_SPMAT_DIAG_TYPE = 1 };
 enum cusparseSpMVAlg_t : int {
   CUSPARSE_SPMV_ALG_DEFAULT = 0,

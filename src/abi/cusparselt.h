@@ -1,12 +1,13 @@
-// cuSPARSELt. Its objects are opaque structs that the caller owns: bodies keep their state inside the given bytes.
+// cuSPARSELt. Its objects are opaque structs that the caller owns: bodies keep their state inside
+// the given bytes.
 #pragma once
 
 #include "abi/cusparse.h"
 
 namespace maya::abi {
 
-// Their size has changed between releases (11,024, 1,024 and 512 bytes): use no more than the smallest. A pointer to state
-// kept elsewhere fits in all.
+// Their size has changed between releases (11,024, 1,024 and 512 bytes): use no more than the
+// smallest. A pointer to state kept elsewhere fits in all.
 constexpr size_t kLtObjectBytes = 512;
 
 struct alignas(16) cusparseLtHandle_t {
@@ -57,6 +58,9 @@ enum cusparseLtMatmulAlgAttribute_t : int {
   CUSPARSELT_MATMUL_SPLIT_K_BUFFERS = 5,
 };
 
-enum cusparseLtPruneAlg_t : int { CUSPARSELT_PRUNE_SPMMA_TILE = 0, CUSPARSELT_PRUNE_SPMMA_STRIP = 1 };
+enum cusparseLtPruneAlg_t : int {
+  CUSPARSELT_PRUNE_SPMMA_TILE = 0,
+  CUSPARSELT_PRUNE_SPMMA_STRIP = 1
+};
 
 }  // namespace maya::abi

@@ -1,8 +1,9 @@
 // Handles shared by the CUDA runtime, the driver and every library on top of them.
 //
-// The runtime and the driver use the same objects under two names (cudaStream_t is CUstream), so the
-// incomplete types live here once. All of src/abi is in namespace maya::abi: the optional header check can then put
-// NVIDIA's own declarations beside ours. Every enum has a fixed underlying type, because a caller may pass any int.
+// The runtime and the driver use the same objects under two names (cudaStream_t is CUstream), so
+// the incomplete types live here once. All of src/abi is in namespace maya::abi: the optional
+// header check can then put NVIDIA's own declarations beside ours. Every enum has a fixed
+// underlying type, because a caller may pass any int.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +44,8 @@ struct dim3 {
   unsigned int z;
 };
 
-// IEEE and brain halves cross the boundary as 16 opaque bits; the host side never computes with them.
+// IEEE and brain halves cross the boundary as 16 opaque bits; the host side never computes with
+// them.
 struct half_bits {
   unsigned short bits;
 };
@@ -58,7 +60,8 @@ struct double_complex {
   double y;
 };
 
-// library_types.h of the toolkit: the element types that cuBLAS, cuSPARSE, cuSOLVER and cuFFT share.
+// library_types.h of the toolkit: the element types that cuBLAS, cuSPARSE, cuSOLVER and cuFFT
+// share.
 enum cudaDataType_t : int {
   CUDA_R_32F = 0,
   CUDA_R_64F = 1,

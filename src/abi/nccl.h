@@ -1,4 +1,5 @@
-// NCCL. Its config struct grows: the caller states its size and version, and only the fields inside that size are there.
+// NCCL. Its config struct grows: the caller states its size and version, and only the fields inside
+// that size are there.
 #pragma once
 
 #include "abi/handles.h"
@@ -66,9 +67,9 @@ enum ncclDataType_t : int {
   ncclFloat8e5m2 = 11,
 };
 
-// Fields in the order in which releases added them. The caller's struct ends after splitShare (48 bytes, 2.17 on),
-// nvlsCTAs (72, 2.27), nvlinkCentricSched (80, 2.28), numRmaCtx (88, 2.29) or nvlsHostMode (120, 2.31): read a field only when
-// `size` covers it.
+// Fields in the order in which releases added them. The caller's struct ends after splitShare (48
+// bytes, 2.17 on), nvlsCTAs (72, 2.27), nvlinkCentricSched (80, 2.28), numRmaCtx (88, 2.29) or
+// nvlsHostMode (120, 2.31): read a field only when `size` covers it.
 struct ncclConfig_v23100 {
   size_t size;
   unsigned int magic;

@@ -1,10 +1,12 @@
-// What a generated entry point is. tools/gen/generate.py writes one macro use per function and nothing else.
+// What a generated entry point is. tools/gen/generate.py writes one macro use per function and
+// nothing else.
 //
-// A stub ignores its arguments: in the C calling conventions we run on the caller cleans up, so a function without parameters can
-// stand in for one with any. Only the way the result travels matters, hence the return type in each use.
+// A stub ignores its arguments: in the C calling conventions we run on the caller cleans up, so a
+// function without parameters can stand in for one with any. Only the way the result travels
+// matters, hence the return type in each use.
 //
-// Every stub is weak, so a body in src/shim/<library> replaces it without further ado; the test spec_manual_bodies keeps spec/ in
-// step (manual in the spec if and only if there is a body).
+// Every stub is weak, so a body in src/shim/<library> replaces it without further ado; the test
+// spec_manual_bodies keeps spec/ in step (manual in the spec if and only if there is a body).
 //
 //   MAYA_UNSUPPORTED     counts and names the call, returns the library's "not supported"
 //   MAYA_HARMLESS        does nothing, returns a value that is right when nothing is done
@@ -46,6 +48,6 @@ struct DoublePair {
 #define MAYA_HARMLESS_VOID(name) \
   MAYA_WEAK void name() {}
 // A variable that a library exports, zeroed.
-#define MAYA_DATA(name, bytes) \
+#define MAYA_DATA(name, bytes)         \
   MAYA_WEAK unsigned char name[bytes]; \
   alignas(16) unsigned char name[bytes] = {};
