@@ -3,6 +3,9 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
+# Paths relative to the tree: the wheel's build directory shares what build/ has compiled.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 .PHONY: build demo test lint format bench fuzz workloads wheel clean help
 
 help:           ## this list
