@@ -46,15 +46,27 @@ double Context::outside_gbps(bool believed) const {
   return gbps;
 }
 
+bool Context::allows(Protocol protocol) const {
+  if (protocol == kSimple) return true;
+  if (shape.islands > 1 &&
+      !(protocol == kLL ? parameters.tuner.net_ll : parameters.tuner.net_ll128))
+    return false;
+  if (protocol == kLL || environment.ll128_forced) return true;
+  return wire() == kNvlink && cluster.gpu.capability_major >= 7;
+}
+
 int Context::planned_channels(double total, double* speed) const {
-  double best = 0;
+  double best = 0, first = 0;
   int channels = 1;
   *speed = total;
   for (double s : parameters.tuner.speeds) {
     if (s <= 0 || s > total) continue;
-    int n = std::min(32, static_cast<int>(total / s));
-    // NCCL goes on to a slower channel only if the sum grows.
-    if (n * s > best * 1.01) best = n * s, channels = n, *speed = s;
+    int n = std::min(32, static_cast<int>(total / s + 1e-9));
+    if (first == 0) first = s;
+    // Down to half the speed NCCL goes on looking, and takes more channels for the same sum inside
+    // a machine; between machines a channel belongs to a card.
+    bool same = shape.islands == 1 && s > 0.49 * first && n * s > 0.999 * best;
+    if (n * s > best * 1.001 || same) best = n * s, channels = n, *speed = s;
   }
   return channels;
 }

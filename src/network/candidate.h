@@ -46,6 +46,13 @@ struct Context {
   // as NCCL's topology search has it, else as measured.
   double inside_gbps(bool believed) const;
   double outside_gbps(bool believed) const;
+  // LL128 needs 128-byte stores to arrive whole: NVLink, Volta or later, and a network that keeps
+  // them so; some network plugins (EFA) take only Simple.
+  bool allows(Protocol protocol) const;
+  // One step between islands: what NCCL counts, as measured, and what this card adds.
+  double network_hop_us(double believed) const {
+    return parameters.time.latency[kNet] * believed + cluster.nic.latency_us;
+  }
   // NCCL plans whole channels of a speed from its list: number and speed of each.
   int planned_channels(double total_gbps, double* speed) const;
 };

@@ -22,7 +22,7 @@ void add_collnet(const Context& x, std::vector<Candidate>& out) {
   c.gbps = std::min(real, x.outside_gbps(false)) * 0.5 * m.collnet;
   double hops = direct ? 2 * (std::min(1.0, chain) * in + chain * 0.4) : 2 * chain * in;
   c.tuner_latency_us = hops + net;
-  c.latency_us = m.start_us + m.latency[x.wire()] * hops + m.latency[kNet] * net;
+  c.latency_us = m.start_us + m.latency[x.wire()] * hops + x.network_hop_us(net);
   c.fill_bytes = m.fill_tree, c.half_bytes = m.half_tree;
   c.channels = std::max(2, std::min(16, x.cluster.nics_per_node));
   out.push_back(c);

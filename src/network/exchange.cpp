@@ -25,6 +25,10 @@ double Exchange::card_gbps() const {
   return node_gbps() * std::max(1.0, share) / std::max(1, cluster_.nics_per_node);
 }
 
+double Exchange::network_us() const {
+  return time_.latency[kNet] * time_.p2p_network_us + cluster_.nic.latency_us;
+}
+
 double Exchange::with_fill(double bytes, double gbps) const {
   if (bytes <= 0) return 0;
   double fill = time_.p2p_fill_bytes * bytes / (bytes + time_.p2p_half_bytes);
@@ -74,7 +78,7 @@ ExchangeTime Exchange::messages(std::span<const Message> group) const {
       worst = std::max(worst, with_fill(std::max(load.card_out, load.card_in), node_gbps()));
   result.transfer_us = std::max(worst, local);
   result.latency_us = time_.p2p_start_us + time_.p2p_peer_us * std::max(0, result.peers - 1);
-  if (network) result.latency_us += time_.latency[kNet] * time_.p2p_start_us;
+  if (network) result.latency_us += network_us();
   return result;
 }
 
@@ -92,8 +96,8 @@ ExchangeTime Exchange::all_to_all(const Shape& shape, double bytes) const {
   }
   result.peers = shape.ranks - 1;
   result.transfer_us = std::max(near, far);
-  result.latency_us = time_.p2p_start_us * (shape.islands > 1 ? 1 + time_.latency[kNet] : 1) +
-                      time_.p2p_peer_us * (n - 2 > 0 ? n - 2 : 0);
+  result.latency_us = time_.p2p_start_us + (shape.islands > 1 ? network_us() : 0) +
+                      time_.p2p_peer_us * std::max(0.0, n - 2);
   return result;
 }
 
@@ -108,8 +112,8 @@ ExchangeTime Exchange::rooted(const Shape& shape, double bytes) const {
   }
   result.peers = shape.ranks - 1;
   result.transfer_us = std::max(near, far);
-  result.latency_us = time_.p2p_start_us * (shape.islands > 1 ? 1 + time_.latency[kNet] : 1) +
-                      time_.p2p_peer_us * (n - 2 > 0 ? n - 2 : 0);
+  result.latency_us = time_.p2p_start_us + (shape.islands > 1 ? network_us() : 0) +
+                      time_.p2p_peer_us * std::max(0.0, n - 2);
   return result;
 }
 

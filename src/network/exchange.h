@@ -35,6 +35,7 @@ class Exchange {
   double node_gbps() const;           // one machine into the network
 
  private:
+  double network_us() const;
   double with_fill(double bytes, double gbps) const;
 
   const catalog::Cluster& cluster_;

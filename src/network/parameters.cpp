@@ -43,6 +43,7 @@ Result<Parameters> parameters_of(const std::map<std::string, double>& numbers) {
   t.ring_plateau = get("tuner.ring_plateau"), t.net_overhead_us = get("tuner.net_overhead_us");
   t.net_latency_us = get("tuner.net_latency_us");
   t.nvls_efficiency = get("tuner.nvls_efficiency"), t.sharp = get("tuner.sharp") > 0;
+  t.net_ll = get("tuner.net_ll") > 0, t.net_ll128 = get("tuner.net_ll128") > 0;
   t.link_efficiency = get("tuner.link_efficiency"),
   t.pcie_efficiency = get("tuner.pcie_efficiency");
   t.nic_efficiency = get("tuner.nic_efficiency");
@@ -54,10 +55,14 @@ Result<Parameters> parameters_of(const std::map<std::string, double>& numbers) {
   m.nic_efficiency = get("time.nic_efficiency"), m.pcie_efficiency = get("time.pcie_efficiency");
   m.nvls = get("time.efficiency.nvls"), m.nvls_tree = get("time.efficiency.nvls_tree");
   m.collnet = get("time.efficiency.collnet"), m.pat = get("time.efficiency.pat");
+  m.short_ring = get("time.short_ring");
   m.fill_ring = get("time.fill_bytes.ring"), m.half_ring = get("time.fill_half_bytes.ring");
   m.fill_tree = get("time.fill_bytes.tree"), m.half_tree = get("time.fill_half_bytes.tree");
   m.fill_nvls = get("time.fill_bytes.nvls"), m.half_nvls = get("time.fill_half_bytes.nvls");
+  m.fill_nvls_tree = get("time.fill_bytes.nvls_tree");
+  m.half_nvls_tree = get("time.fill_half_bytes.nvls_tree");
   m.p2p_start_us = get("time.p2p.start_us"), m.p2p_efficiency = get("time.p2p.nvlink_efficiency");
+  m.p2p_network_us = get("time.p2p.network_us");
   m.p2p_pcie_efficiency = get("time.p2p.pcie_efficiency");
   m.p2p_nic_efficiency = get("time.p2p.nic_efficiency");
   m.p2p_fill_bytes = get("time.p2p.fill_bytes"), m.p2p_half_bytes = get("time.p2p.half_bytes");

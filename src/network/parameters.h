@@ -28,7 +28,7 @@ struct Tuner {
   ByNodes ll_max{}, ring_ll128{}, tree_ll128{}, tree{}, nvls_tree{};
   double ring_plateau{}, net_overhead_us{}, net_latency_us{}, nvls_efficiency{};
   double link_efficiency{}, pcie_efficiency{}, nic_efficiency{};
-  bool sharp{};
+  bool sharp{}, net_ll{}, net_ll128{};
 };
 
 // What is measured: it decides the time.
@@ -37,9 +37,11 @@ struct Time {
   std::array<double, kHardware> latency{};  // factor on Tuner::hw
   double nic_efficiency{}, pcie_efficiency{};
   ByProtocol ring{}, tree{};  // efficiency
-  double nvls{}, nvls_tree{}, collnet{}, pat{};
-  double fill_ring{}, fill_tree{}, fill_nvls{}, half_ring{}, half_tree{}, half_nvls{};
-  double p2p_start_us{}, p2p_efficiency{}, p2p_pcie_efficiency{}, p2p_nic_efficiency{};
+  double nvls{}, nvls_tree{}, collnet{}, pat{}, short_ring{};
+  double fill_ring{}, fill_tree{}, fill_nvls{}, fill_nvls_tree{};
+  double half_ring{}, half_tree{}, half_nvls{}, half_nvls_tree{};
+  double p2p_start_us{}, p2p_network_us{}, p2p_efficiency{}, p2p_pcie_efficiency{},
+      p2p_nic_efficiency{};
   double p2p_fill_bytes{}, p2p_half_bytes{}, p2p_peer_us{};
   double spread_latency{}, spread_bandwidth{};
 };

@@ -20,7 +20,7 @@ void add_pat(const Context& x, std::vector<Candidate>& out) {
   c.tuner_gbps = x.outside_gbps(true) * 0.75;
   c.tuner_latency_us = t.base[kPat][kSimple] + steps * net / 3.5 + s.ranks * 2.8;
   c.gbps = x.outside_gbps(false) * m.pat * s.ranks / std::max(1, s.ranks - 1);
-  c.latency_us = m.start_us + m.latency[kNet] * (steps * net / 3.5 + s.ranks * 0.7);
+  c.latency_us = m.start_us + steps * x.network_hop_us(net) / 3.5 + s.ranks * 0.7;
   c.fill_bytes = m.fill_ring, c.half_bytes = m.half_ring;
   c.channels = 2;
   out.push_back(c);

@@ -59,6 +59,8 @@ int main() {
         for (int i = 0; i < ranks; ++i) group.push_back(i * stride);
         time = net->collective({.kind = *parsed, .bytes = bytes, .root = 0}, group);
       }
+      if (time.algorithm.empty()) time.algorithm = "-";
+      if (time.protocol.empty()) time.protocol = "-";
       std::cout << time.ns / 1e3 << " " << time.algorithm << " " << time.protocol << "\n";
     }
   }

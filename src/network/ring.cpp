@@ -25,10 +25,7 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
   double per_island = double(s.ranks) / s.islands;
   for (int p = 0; p < kProtocols; ++p) {
     auto protocol = static_cast<Protocol>(p);
-    // LL128 needs 128-byte stores to arrive whole: NVLink, and Volta or later.
-    if (protocol == kLL128 && !x.environment.ll128_forced &&
-        (x.wire() == kPci || x.cluster.gpu.capability_major < 7))
-      continue;
+    if (!x.allows(protocol)) continue;
     Candidate c{.algorithm = kRing, .protocol = protocol};
     auto limit = [&](double gbps) {
       if (protocol == kLL) return std::min(t.ll_max[x.by_nodes()], gbps * 0.5);
@@ -36,7 +33,8 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
       return gbps;
     };
     c.tuner_gbps = limit(believed) * ratio;
-    c.gbps = limit(real) * ratio * m.ring[p];
+    // Short rings reduce and copy more per byte sent.
+    c.gbps = limit(real) * ratio * m.ring[p] * (1 - m.short_ring / s.ranks);
     Hardware intra = x.wire();
     double overhead = 0;
     if (many) {
@@ -54,13 +52,15 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
       double hop = many ? outside : t.hw[intra][kRing][p];
       c.tuner_latency_us = t.base[kRing][p] + hop;
       c.latency_us = m.start_us + m.latency[intra] * t.hw[intra][kRing][p] * (s.ranks - s.islands) +
-                     m.latency[kNet] * outside * (s.islands - 1);
+                     x.network_hop_us(outside) * (s.islands - 1);
     } else {
       c.tuner_latency_us = t.base[kRing][p] + inner_steps * inside + network_steps * outside;
       c.latency_us = m.start_us + m.latency[intra] * inner_steps * t.hw[intra][kRing][p] +
-                     m.latency[kNet] * network_steps * outside;
+                     network_steps * x.network_hop_us(outside);
     }
-    if (protocol == kSimple) c.fill_bytes = m.fill_ring, c.half_bytes = m.half_ring;
+    // Over PCIe the chunks are as long as the link is slow: nothing to fill.
+    if (protocol == kSimple && x.wire() == kNvlink)
+      c.fill_bytes = m.fill_ring, c.half_bytes = m.half_ring;
     c.channels = std::min(32, many ? std::max(2, channels) : 2 * channels);
     c.thread_threshold = protocol == kLL ? 8.0 * s.ranks : protocol == kLL128 ? 8 : 64;
     out.push_back(c);

@@ -29,9 +29,7 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
   double chain = s.ranks / s.islands - 1;
   for (int p = 0; p < kProtocols; ++p) {
     auto protocol = static_cast<Protocol>(p);
-    if (protocol == kLL128 && !x.environment.ll128_forced &&
-        (x.wire() == kPci || x.cluster.gpu.capability_major < 7))
-      continue;
+    if (!x.allows(protocol)) continue;
     Candidate c{.algorithm = kTree, .protocol = protocol};
     auto limit = [&](double gbps) {
       gbps = std::min(gbps * 0.92, channels * t.tree[at]);
@@ -46,7 +44,7 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
     double outside = t.hw[kNet][kTree][p] + t.net_latency_us * (protocol == kSimple ? 2 : 1);
     c.tuner_latency_us = t.base[kTree][p] + 2 * (chain * inside + depth * outside);
     c.latency_us =
-        m.start_us + 2 * (m.latency[x.wire()] * chain * inside + m.latency[kNet] * depth * outside);
+        m.start_us + 2 * (m.latency[x.wire()] * chain * inside + depth * x.network_hop_us(outside));
     if (protocol == kSimple) c.fill_bytes = m.fill_tree, c.half_bytes = m.half_tree;
     c.channels = std::min(32, many ? std::max(2, channels) : 2 * channels);
     c.thread_threshold = protocol == kSimple ? 64 : 8;
