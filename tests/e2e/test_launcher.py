@@ -96,6 +96,19 @@ def test_a_child_that_never_touches_the_device_leaves_no_recording(run):
     assert [p.name for p in done.recordings] == ["rank-0.maya"]
 
 
+@pytest.mark.parametrize("rank, local, size", [
+    ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+    ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+])
+def test_ranks_are_known_by_whoever_starts_them(run, rank, local, size):
+    one = f'{rank}=%d {local}=%d {size}=2 {sys.executable} -c "{TOUCH}"'
+    done = run("sh", "-c", " & ".join(one % (i, i) for i in range(2)) + " & wait", options=("--no-predict",))
+    assert done.code == 0, done.stderr
+    assert [p.name for p in done.recordings] == ["rank-0.maya", "rank-1.maya"]
+
+
 def test_nvidia_smi_answers_for_the_cluster(run):
     done = run("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader", cluster="dgx-a100")
     assert done.stdout.splitlines() == ["NVIDIA A100-SXM4-80GB, 8.0"] * 8
