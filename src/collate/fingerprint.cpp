@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <tuple>
 #include <unordered_map>
 
 #include "collate/hash.h"
@@ -70,6 +72,7 @@ class Pass {
       take(r);
       wide_ = nullptr;
     }
+    for (Thread& thread : threads_) close_group(thread);   // a recording may be cut off within a group
     std::uint64_t h = recording_.communicators.size();
     for (const Thread& thread : threads_) h = mix(h, thread.hash);
     for (const auto& communicator : recording_.communicators)
@@ -82,6 +85,8 @@ class Pass {
   struct Thread {
     std::uint64_t hash{1};
     std::uint32_t events{};
+    int group{};                     // depth
+    std::vector<Record> messages;    // of the group
   };
 
   Status graph(std::size_t index) {
@@ -125,8 +130,20 @@ class Pass {
       case Kind::launch: case Kind::copy: case Kind::fill:
         thread.hash = mix(thread.hash, head ^ op_hash_[r.value]);
         return;
-      case Kind::collective: case Kind::point_to_point:
+      case Kind::point_to_point:
+        if (thread.group > 0) {
+          thread.messages.push_back(r);
+          return;
+        }
+        [[fallthrough]];
+      case Kind::collective:
         thread.hash = mix(thread.hash, mix(head, op_hash_[r.value] + call(r)));
+        return;
+      case Kind::group_begin:
+        ++thread.group;
+        return;
+      case Kind::group_end:
+        if (thread.group > 0 && --thread.group == 0) close_group(thread);
         return;
       case Kind::graph_launch: {
         std::uint64_t h = mix(head, graph_hash_[r.value]);
@@ -148,6 +165,22 @@ class Pass {
       default:
         thread.hash = mix(thread.hash, head);
     }
+  }
+
+  // Messages of a group go out together, so their order does not matter: they are taken by distance of the
+  // peer. An exchange of all with all so looks the same on every rank, in whatever order peers are named.
+  void close_group(Thread& thread) {
+    auto distance = [&](const Record& r) {
+      const trace::Communicator& c = recording_.communicators[r.aux];
+      return (std::get<PointToPoint>(recording_.ops[r.value].work).peer - c.rank + c.size) % c.size;
+    };
+    std::stable_sort(thread.messages.begin(), thread.messages.end(), [&](const Record& a, const Record& b) {
+      return std::tuple(a.stream, a.aux, distance(a)) < std::tuple(b.stream, b.aux, distance(b));
+    });
+    for (const Record& r : thread.messages)
+      thread.hash = mix(thread.hash, mix(std::uint64_t{r.stream} << 16 | (r.flags & ~trace::resumed), op_hash_[r.value] + call(r)));
+    thread.hash = mix(thread.hash, thread.messages.size());
+    thread.messages.clear();
   }
 
   // Threads are numbered by first appearance, as their ids depend on the process.

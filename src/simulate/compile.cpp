@@ -300,7 +300,9 @@ class ClassCompiler {
         break;
       }
       case Kind::stream_synchronize:
-        host_waits(tail(enter(r)));
+        host_waits(tail(lane_of(r.stream)));
+        if (r.flags & trace::legacy)
+          for (std::uint32_t lane : blocking_lanes_) host_waits(tail(lane));
         break;
       case Kind::device_synchronize:
         host_waits_for_device();
@@ -382,7 +384,7 @@ class ClassCompiler {
     std::uint32_t lane = enter(r);
     if (chains.chains == 0) return;
     also(lane);
-    instruction().queue_place = lanes_[lane].submissions++;
+    if (chains.last_node_of_first != none) instruction().queue_place = lanes_[lane].submissions++;
     std::vector<std::uint32_t> at{lane};
     while (lanes_[lane].chains.size() + 1 < chains.chains) {
       std::uint32_t chain = new_lane(r.stream, program_.lanes[lane].priority, false);
@@ -417,11 +419,7 @@ class ClassCompiler {
           item.kind = ItemKind::communication;
           item.index = communication(instruction().record, node.aux, {&node.value, 1});
           break;
-        default:   // an empty node: order only, and the place in the queue if it is the last
-          if (!item.closes) continue;
-          item.kind = ItemKind::record;
-          item.index = new_ticket();
-          push(to, item);
+        default:   // an empty node: order only
           continue;
       }
       first = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace maya::simulate {
 
@@ -38,18 +39,18 @@ Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timel
 
 std::int64_t Engine::run() {
   for (;;) {
-    run_hosts();
-    if (dirty_) {
-      key_ = 2 * now_ + 1;
-      if (pending_ > 0 && key_ > others_.horizon) return key_;
-      settle();
-      continue;
-    }
+    if (!runnable_.empty()) run_hosts();
     std::uint32_t next = none;
     std::int64_t time = never;
     for (std::uint32_t lane : timed_) {
       std::int64_t t = lanes_[lane].next;
       if (t < time || (t == time && lane < next)) time = t, next = lane;
+    }
+    if (dirty_ && time > now_) {
+      key_ = 2 * now_ + 1;
+      if (pending_ > 0 && key_ > others_.horizon) return key_;
+      settle();
+      continue;
     }
     if (next == none) return key_ = never;
     key_ = 2 * time;
@@ -128,7 +129,6 @@ void Engine::advance(std::uint32_t index) {
     if (item.kind == ItemKind::record || item.kind == ItemKind::wait) {
       if (issue > lane.ready) lane.ready = issue, lane.cause = Cause::host(class_, item.instruction);
       if (item.kind == ItemKind::record) complete_ticket(item.index, lane.ready, lane.cause);
-      if (item.closes) ++lane.closed;
       continue;
     }
     lane.dependency = lane.ready;
@@ -330,8 +330,8 @@ void Engine::keep(const Lane& lane) {
   spans_->spans.push_back(s);
 }
 
-// After all events of this nanosecond: free copy engines go to the copy that came first (then by priority,
-// then by lane), and running work gets its rate.
+// After all events of this nanosecond: free copy engines go to the copy that came first (then by
+// priority, then by order of issue), and running work gets its rate.
 void Engine::settle() {
   dirty_ = false;
   for (std::size_t e = 1; e < resource_count; ++e) {
@@ -339,8 +339,8 @@ void Engine::settle() {
     if (queue.empty() || engine_user_[e] != none) continue;
     auto best = std::min_element(queue.begin(), queue.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Lane &x = lanes_[a], &y = lanes_[b];
-      if (x.started != y.started) return x.started < y.started;
-      return x.priority != y.priority ? x.priority < y.priority : a < b;
+      return std::tuple(x.started, x.priority, x.items[x.head].instruction, a) <
+             std::tuple(y.started, y.priority, y.items[y.head].instruction, b);
     });
     std::uint32_t lane = *best;
     queue.erase(best);
@@ -398,8 +398,8 @@ void Engine::set_rates() {
   if (!model_.take_sms) left = one;
   std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
     const Lane &x = lanes_[a], &y = lanes_[b];
-    if (x.priority != y.priority) return x.priority < y.priority;
-    return x.started != y.started ? x.started < y.started : a < b;
+    return std::tuple(x.priority, x.started, x.items[x.head].instruction, a) <
+           std::tuple(y.priority, y.started, y.items[y.head].instruction, b);
   });
   for (std::uint32_t i : order_) {
     Lane& lane = lanes_[i];

@@ -1,6 +1,15 @@
 #include "simulate/graph_chains.h"
 
 namespace maya::simulate {
+namespace {
+
+bool is_work(trace::Kind kind) {
+  using trace::Kind;
+  return kind == Kind::launch || kind == Kind::copy || kind == Kind::fill || kind == Kind::collective ||
+         kind == Kind::point_to_point || kind == Kind::host_function;
+}
+
+}  // namespace
 
 GraphChains lay_out(const trace::Graph& graph) {
   constexpr std::uint32_t none = 0xffffffff;
@@ -33,7 +42,7 @@ GraphChains lay_out(const trace::Graph& graph) {
       ticket[n] = result.tickets++;
       result.entries.push_back({What::record, chain[n], ticket[n]});
     }
-    if (chain[n] == 0) result.last_node_of_first = n;
+    if (chain[n] == 0 && is_work(graph.nodes[n].record.kind)) result.last_node_of_first = n;
   }
   result.chains = static_cast<std::uint32_t>(tail.size());
   return result;

@@ -19,7 +19,7 @@ struct GraphChains {
   std::vector<ChainEntry> entries;   // in an order in which every record precedes its waits
   std::uint32_t chains{};
   std::uint32_t tickets{};
-  std::uint32_t last_node_of_first{0xffffffff};   // closes the launch's place in the queue
+  std::uint32_t last_node_of_first{0xffffffff};   // work that frees the launch's place in the queue
 };
 
 // Chain 0 runs on the stream the graph is launched to.
