@@ -49,7 +49,7 @@ void Recorder::begin() {
   for (char** e = environ; e != nullptr && *e != nullptr; ++e)
     if (matters(*e))
       if (const char* equals = std::strchr(*e, '='))
-        identity_.environment.emplace_back(std::string(*e, equals), equals + 1);
+        identity_.environment.emplace_back(std::string(*e, static_cast<std::size_t>(equals - *e)), equals + 1);
   if (settings_.run_directory.empty()) return;
 
   // A rank that is known gets its name at once; else the process is named until a communicator tells.
