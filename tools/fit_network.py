@@ -58,10 +58,9 @@ PARAMETERS = [
     ("gpu-hopper", "time.fill_half_bytes.nvls", 1e7, 1e6, 3e8),
     ("gpu-hopper", "time.latency.nvls_us", 14.0, 1, 40),
     ("gpu-hopper", "time.p2p.nvlink_efficiency", 0.82, 0.5, 1),
-    ("gpu-blackwell", "time.efficiency.nvls", 0.60, 0.4, 1),
+    ("gpu-blackwell", "time.efficiency.nvls_wide", 0.60, 0.4, 1),
     ("gpu-blackwell", "time.efficiency.nvls_tree", 0.58, 0.4, 1),
-    ("gpu-blackwell", "time.fill_bytes.nvls", 1e8, 1e5, 1e9),
-    ("gpu-blackwell", "time.fill_half_bytes.nvls", 1e8, 1e6, 3e9),
+    ("gpu-blackwell", "time.fill_bytes.nvls_wide", 2.9e8, 1e5, 1e9),
     (GLOBAL, "time.latency.net", 1.0, 0.3, 4),
     (GLOBAL, "time.short_ring", 0.25, 0.01, 0.6),
     ("@p4de", "network.nic_latency_us", 30.0, 2, 100),
@@ -296,6 +295,8 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the fit into catalog/network")
     parser.add_argument("--report", help="Markdown file for the tables of error")
     parser.add_argument("--only", action="store_true", help="no leave-one-out, only the fit")
+    parser.add_argument("--harness", nargs=2, action="append", metavar=("NAME", "US"))
+    parser.add_argument("--evaluate", action="store_true", help="no fit: the catalogue as it is")
     parser.add_argument("--dump", action="store_true", help="print every point")
     arguments = parser.parse_args()
     os.environ["MAYA_CATALOG"] = arguments.catalog
@@ -307,6 +308,17 @@ def main():
     systems = sorted({p.system for p in points})
     head = ["| system | %s |" % " | ".join(name for name, _ in COLUMNS), "|---" * (1 + len(COLUMNS)) + "|"]
     out = []
+    if arguments.evaluate:
+        numbers = {(file, key): start for file, key, start, _, _ in PARAMETERS if file[0] == "+"}
+        for key, value in arguments.harness or []:
+            numbers[("+" + key, "us")] = float(value)
+        times = model.times(points, numbers)
+        print("\n".join(head))
+        for system in systems:
+            chosen = [(p, t) for p, t in zip(points, times) if p.system == system]
+            print(row(system, [p for p, _ in chosen], [t for _, t in chosen]))
+        print(row("**all**", points, times))
+        return
     if not arguments.only:
         out += ["### Left out of the fit, one system at a time", ""] + head
         everything = []

@@ -23,7 +23,7 @@ Result<T> by_name(const std::vector<T>& all, std::string_view name, std::string_
 }
 
 Status load_model(Cluster& cluster, const Known& known) {
-  auto numbers = model_numbers(known.directory, cluster.gpu.architecture, cluster.fabric);
+  auto numbers = model_numbers(known.directory, cluster.gpu, cluster.fabric);
   if (!numbers) return numbers.error();
   cluster.extra = *std::move(numbers);
   return {};

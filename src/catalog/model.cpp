@@ -7,12 +7,12 @@
 
 namespace maya::catalog {
 
-Result<std::map<std::string, double>> model_numbers(const std::string& directory,
-                                                    const std::string& architecture,
+Result<std::map<std::string, double>> model_numbers(const std::string& directory, const Gpu& gpu,
                                                     const std::string& fabric) {
   std::map<std::string, double> numbers;
   bool first = true;
-  for (const std::string& name : {std::string("nccl"), "gpu-" + architecture, "fabric-" + fabric}) {
+  for (const std::string& name :
+       {std::string("nccl"), "gpu-" + gpu.architecture, "gpu-" + gpu.name, "fabric-" + fabric}) {
     std::string path = directory + "/network/" + name + ".toml";
     std::error_code ignored;
     if (!first && !std::filesystem::exists(path, ignored)) continue;

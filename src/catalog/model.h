@@ -9,10 +9,10 @@
 
 namespace maya::catalog {
 
-// nccl.toml, then gpu-<architecture>.toml, then fabric-<fabric>.toml of directory/network: a later
-// file replaces what an earlier one says, and may not bring keys that nccl.toml does not know.
-Result<std::map<std::string, double>> model_numbers(const std::string& directory,
-                                                    const std::string& architecture,
+// nccl.toml, gpu-<architecture>.toml, gpu-<name>.toml, fabric-<fabric>.toml of directory/network: a
+// later file replaces what an earlier one says, and may not bring keys that nccl.toml does not
+// know.
+Result<std::map<std::string, double>> model_numbers(const std::string& directory, const Gpu& gpu,
                                                     const std::string& fabric);
 
 }  // namespace maya::catalog

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Network>> open_network(const catalog::Cluster& cluster,
   if (!complete.extra.count("time.start_us")) {  // made by hand, not by the catalogue
     auto directory = catalog::find_directory();
     if (!directory) return directory.error();
-    auto numbers = catalog::model_numbers(*directory, cluster.gpu.architecture,
+    auto numbers = catalog::model_numbers(*directory, cluster.gpu,
                                           cluster.fabric.empty() ? "none" : cluster.fabric);
     if (!numbers) return numbers.error();
     for (const auto& [key, value] : *numbers) complete.extra.emplace(key, value);

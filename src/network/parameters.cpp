@@ -59,6 +59,8 @@ Result<Parameters> parameters_of(const std::map<std::string, double>& numbers) {
   m.fill_ring = get("time.fill_bytes.ring"), m.half_ring = get("time.fill_half_bytes.ring");
   m.fill_tree = get("time.fill_bytes.tree"), m.half_tree = get("time.fill_half_bytes.tree");
   m.fill_nvls = get("time.fill_bytes.nvls"), m.half_nvls = get("time.fill_half_bytes.nvls");
+  m.nvls_wide = get("time.efficiency.nvls_wide");
+  m.fill_nvls_wide = get("time.fill_bytes.nvls_wide");
   m.fill_nvls_tree = get("time.fill_bytes.nvls_tree");
   m.half_nvls_tree = get("time.fill_half_bytes.nvls_tree");
   m.p2p_start_us = get("time.p2p.start_us"), m.p2p_efficiency = get("time.p2p.nvlink_efficiency");

@@ -37,8 +37,8 @@ struct Time {
   std::array<double, kHardware> latency{};  // factor on Tuner::hw
   double nic_efficiency{}, pcie_efficiency{};
   ByProtocol ring{}, tree{};  // efficiency
-  double nvls{}, nvls_tree{}, collnet{}, pat{}, short_ring{};
-  double fill_ring{}, fill_tree{}, fill_nvls{}, fill_nvls_tree{};
+  double nvls{}, nvls_wide{}, nvls_tree{}, collnet{}, pat{}, short_ring{};
+  double fill_ring{}, fill_tree{}, fill_nvls{}, fill_nvls_wide{}, fill_nvls_tree{};
   double half_ring{}, half_tree{}, half_nvls{}, half_nvls_tree{};
   double p2p_start_us{}, p2p_network_us{}, p2p_efficiency{}, p2p_pcie_efficiency{},
       p2p_nic_efficiency{};

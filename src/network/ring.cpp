@@ -14,7 +14,9 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
   bool many = s.islands > 1;
   bool rooted = x.kind == CollectiveKind::broadcast || x.kind == CollectiveKind::reduce;
   double speed{};
-  double believed = x.inside_gbps(true), real = x.inside_gbps(false);
+  double believed = x.inside_gbps(true);
+  // Short rings reduce and copy more per byte sent.
+  double real = x.inside_gbps(false) * m.ring[kSimple] * (1 - m.short_ring / s.ranks);
   if (s.most_per_island == 1) believed = real = 1e9;  // nothing moves inside
   if (many)
     believed = std::min(believed, x.outside_gbps(true)),
@@ -33,8 +35,7 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
       return gbps;
     };
     c.tuner_gbps = limit(believed) * ratio;
-    // Short rings reduce and copy more per byte sent.
-    c.gbps = limit(real) * ratio * m.ring[p] * (1 - m.short_ring / s.ranks);
+    c.gbps = limit(real) * ratio * (protocol == kSimple ? 1 : m.ring[p]);
     Hardware intra = x.wire();
     double overhead = 0;
     if (many) {

@@ -23,7 +23,7 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
   int channels = x.planned_channels(believed, &speed);
   believed = channels * speed;
   // Bus bandwidth as NCCL counts it: twice the data rate.
-  double real = s.most_per_island == 1 ? 1e9 : x.inside_gbps(false);
+  double real = s.most_per_island == 1 ? 1e9 : x.inside_gbps(false) * 0.92 * m.tree[kSimple];
   if (many) real = std::min(real, x.outside_gbps(false) * (s.islands == 2 ? 2 : 1));
   double depth = many ? std::bit_width(static_cast<unsigned>(s.islands)) - 1 : 0;
   double chain = s.ranks / s.islands - 1;
@@ -32,14 +32,14 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
     if (!x.allows(protocol)) continue;
     Candidate c{.algorithm = kTree, .protocol = protocol};
     auto limit = [&](double gbps) {
-      gbps = std::min(gbps * 0.92, channels * t.tree[at]);
+      gbps = std::min(gbps, channels * t.tree[at]);
       if (protocol == kLL) return std::min(gbps / 3.8, t.ll_max[at]);
       if (protocol == kLL128)
         return std::min(gbps * (many ? 120.0 / 128 : 7.0 / 9), channels * t.tree_ll128[at]);
       return gbps;
     };
-    c.tuner_gbps = limit(believed) * 0.5;
-    c.gbps = limit(real) * 0.5 * m.tree[p];
+    c.tuner_gbps = limit(believed * 0.92) * 0.5;
+    c.gbps = limit(real) * 0.5 * (protocol == kSimple ? 1 : m.tree[p]);
     double inside = t.hw[x.wire()][kTree][p];
     double outside = t.hw[kNet][kTree][p] + t.net_latency_us * (protocol == kSimple ? 2 : 1);
     c.tuner_latency_us = t.base[kTree][p] + 2 * (chain * inside + depth * outside);
