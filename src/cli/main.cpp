@@ -34,15 +34,16 @@ int main(int argc, char** argv) {
       "a step would take,\nhow much memory it needs and what it would cost on the cluster you "
       "name.",
       "maya"};
+  app.set_version_flag("--version", "maya " MAYA_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  add_verbs(app);
+  // After the verbs: a verb would inherit it.
   app.footer(
       "Example:\n"
       "  maya run --cluster dgx-h100 -- torchrun --nproc-per-node 8 train.py\n"
       "  maya predict maya-runs/demo --cluster dgx-a100\n\n"
       "`maya VERB --help` shows the options of a verb.");
-  app.set_version_flag("--version", "maya " MAYA_VERSION);
-  app.require_subcommand(1);
-  app.fallthrough(false);
-  add_verbs(app);
   try {
     // `maya run … -- COMMAND`: the verb takes everything from the first word that is no option of its
     // own; the mark in front of it is for people (CLI11 would end the verb there).

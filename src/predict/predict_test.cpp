@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "predict/run_directory.h"
+#include "predict/sample_run.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
 
@@ -49,9 +50,12 @@ TEST(Settings, SplitsWhatIsOursFromWhatIsTheClusters) {
 }
 
 TEST(Settings, SaysWhatIsWrong) {
-  EXPECT_TRUE(contains(parse_settings({{"scale.gem", "0.5"}}).error().message, "did you mean gemm"));
-  EXPECT_TRUE(contains(parse_settings({{"communication", "-1"}}).error().message, "communication=-1"));
-  EXPECT_TRUE(contains(parse_settings({{"scale.gemm", "fast"}}).error().message, "expected a number"));
+  EXPECT_TRUE(
+      contains(parse_settings({{"scale.gem", "0.5"}}).error().message, "did you mean gemm"));
+  EXPECT_TRUE(
+      contains(parse_settings({{"communication", "-1"}}).error().message, "communication=-1"));
+  EXPECT_TRUE(
+      contains(parse_settings({{"scale.gemm", "fast"}}).error().message, "expected a number"));
   EXPECT_FALSE(split_setting("novalue"));
   EXPECT_FALSE(split_setting("=3"));
   EXPECT_FALSE(split_setting("key="));
@@ -74,6 +78,120 @@ TEST(WriteFile, NamesTheFileItCannotWrite) {
   const Status status = write_file("/nowhere/at/all.json", "x");
   ASSERT_FALSE(status);
   EXPECT_TRUE(contains(status.error().message, "/nowhere/at/all.json"));
+}
+
+class EndToEnd : public testing::Test {
+ protected:
+  void SetUp() override { sample::write_run(folder.path, {}); }
+  Outcome predicted(const Options& options = {}) {
+    auto outcome = predict_run(folder.path, options);
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    return outcome ? std::move(*outcome) : Outcome{};
+  }
+  std::string refused(const Options& options = {}) {
+    auto outcome = predict_run(folder.path, options);
+    EXPECT_FALSE(outcome);
+    return outcome ? "" : outcome.error().message;
+  }
+  Folder folder;
+};
+
+TEST_F(EndToEnd, PredictsAStep) {
+  const Outcome outcome = predicted();
+  const report::Prediction& p = outcome.prediction;
+  ASSERT_TRUE(p.step);
+  EXPECT_GT(p.step->ms, 1);
+  EXPECT_LE(p.step->low_ms, p.step->ms);
+  EXPECT_GE(p.step->high_ms, p.step->ms);
+  EXPECT_GE(p.step->count, 3U);
+  EXPECT_EQ(p.world_size, 4);
+  EXPECT_EQ(p.rank_classes, 1);
+  EXPECT_EQ(p.command, "torchrun train.py");
+  EXPECT_EQ(p.memory.size(), 4U);
+  ASSERT_TRUE(p.throughput);
+  EXPECT_DOUBLE_EQ(p.throughput->per_step, 4 * 4 * 1024);
+  const report::BreakdownMs& b = p.breakdown;
+  EXPECT_NEAR(b.compute + b.exposed_communication + b.copy + b.idle, p.step->ms, 0.02 * p.step->ms);
+}
+
+TEST_F(EndToEnd, TheSameRecordingGivesTheSameBytes) {
+  EXPECT_EQ(report::to_json(predicted().prediction), report::to_json(predicted().prediction));
+}
+
+TEST_F(EndToEnd, FoldedEqualsUnfolded) {
+  Options unfolded;
+  unfolded.fold = false;
+  const Outcome one = predicted(), each = predicted(unfolded);
+  EXPECT_EQ(each.prediction.rank_classes, 4);
+  EXPECT_DOUBLE_EQ(one.prediction.step->ms, each.prediction.step->ms);
+}
+
+TEST_F(EndToEnd, WhatIfs) {
+  const Outcome base = predicted();
+  Options free;
+  free.settings = {{"communication", "0"}};
+  const Outcome without = predicted(free);
+  EXPECT_LE(without.prediction.step->ms, base.prediction.step->ms);
+  EXPECT_LT(without.prediction.breakdown.exposed_communication, 0.01);
+  Options faster;
+  faster.settings = {{"scale.gemm", "0.5"}};
+  EXPECT_LT(predicted(faster).prediction.step->ms, 0.8 * base.prediction.step->ms);
+  Options other;
+  other.cluster = "dgx-a100:1";
+  EXPECT_GT(predicted(other).prediction.step->ms, base.prediction.step->ms);
+}
+
+TEST_F(EndToEnd, WritesItsResults) {
+  Options options;
+  options.keep_spans = true;
+  const Outcome outcome = predicted(options);
+  ASSERT_TRUE(write_results(folder.path, outcome));
+  for (const char* name : {"prediction.json", "timeline.pftrace", "report.html"})
+    EXPECT_GT(fs::file_size(folder.path + "/" + name), 1000U) << name;
+  const auto text = read_file(folder.path + "/prediction.json");
+  ASSERT_TRUE(text);
+  EXPECT_TRUE(report::from_json(*text, "prediction.json"));
+}
+
+TEST_F(EndToEnd, AClusterThatIsTooSmallSaysWhichIsLargeEnough) {
+  Options small;
+  small.cluster = "a100-80gb-sxm";
+  EXPECT_TRUE(contains(refused(small), "has 4 ranks but a100-80gb-sxm has 1 GPU"));
+  Options unknown;
+  unknown.cluster = "dgx-h10";
+  EXPECT_TRUE(contains(refused(unknown), "dgx-h100"));
+  Options bad_key;
+  bad_key.settings = {{"network.nic_gpbs", "200"}};
+  EXPECT_TRUE(contains(refused(bad_key), "nic_gpbs"));
+}
+
+TEST_F(EndToEnd, DamageIsNamed) {
+  const std::string path = folder.path + "/rank-2.maya";
+  const auto bytes = read_file(path);
+  ASSERT_TRUE(bytes);
+  std::string broken = *bytes;
+  for (std::size_t i = broken.size() / 2; i < broken.size() / 2 + 8; ++i) broken[i] ^= 0x5a;
+  ASSERT_TRUE(write_file(path, broken));
+  EXPECT_TRUE(contains(refused(), "rank-2.maya"));
+}
+
+TEST_F(EndToEnd, RecordingsOfAnotherJobAreNotMixedIn) {
+  sample::Shape other;
+  other.ranks = 8;
+  sample::write_recording(folder.path + "/rank-1.maya", sample::recording(1, other));
+  EXPECT_FALSE(refused().empty());
+  sample::write_recording(folder.path + "/rank-1.maya", sample::recording(0, {}));
+  EXPECT_TRUE(contains(refused(), "rank-1.maya says it is rank 0"));
+}
+
+TEST_F(EndToEnd, ARunWithoutWorkHasNoStep) {
+  sample::Shape idle;
+  idle.train = false;
+  const Folder empty;
+  sample::write_run(empty.path, idle);
+  const auto outcome = predict_run(empty.path);
+  ASSERT_FALSE(outcome);
+  EXPECT_TRUE(contains(outcome.error().message, "no step to predict"));
 }
 
 }  // namespace

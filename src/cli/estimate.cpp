@@ -1,0 +1,155 @@
+#include "maya/estimate.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "estimate/table.h"
+#include "maya/catalog.h"
+#include "op/text.h"
+
+namespace maya::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> words;
+  std::string gpu{"h100-sxm"}, csv, out, calibration;
+  bool json{};
+};
+
+// Estimators by GPU name, made when first asked for.
+class Devices {
+ public:
+  Devices(const catalog::Catalog& catalog, std::string calibration)
+      : catalog_(catalog), calibration_(std::move(calibration)) {}
+  Result<estimate::Device> operator()(std::string_view name) {
+    const std::string key(name);
+    if (auto known = made_.find(key); known != made_.end())
+      return estimate::Device{known->second.gpu, known->second.estimator.get()};
+    const auto gpu = catalog_.gpu(name);
+    if (!gpu) return gpu.error();
+    auto estimator = estimate::make_estimator(*gpu, catalog_.directory(), calibration_);
+    if (!estimator) return estimator.error();
+    Made& made = made_[key] = {*gpu, std::move(*estimator)};
+    return estimate::Device{made.gpu, made.estimator.get()};
+  }
+
+ private:
+  struct Made {
+    catalog::Gpu gpu;
+    std::unique_ptr<estimate::Estimator> estimator;
+  };
+  const catalog::Catalog& catalog_;
+  std::string calibration_;
+  std::map<std::string, Made> made_;
+};
+
+int one(const Options& options, Devices& devices) {
+  const auto op = estimate::parse_op(options.words);
+  if (!op) return fail(op.error(), usage);
+  const auto device = devices(options.gpu);
+  if (!device) return fail(device.error());
+  const estimate::Answer answer = estimate::answer(*op, device->gpu, *device->estimator);
+  if (!options.json) {
+    fmt::print("{}\n", estimate::to_line(answer));
+    if (!answer.warning.empty()) fmt::print(stderr, "maya: {}\n", answer.warning);
+    return success;
+  }
+  const nlohmann::ordered_json json = {{"op", to_text(op->work)},
+                                       {"gpu", device->gpu.name},
+                                       {"predicted_us", answer.estimate.ns / 1000},
+                                       {"low_us", answer.estimate.low_ns / 1000},
+                                       {"high_us", answer.estimate.high_ns / 1000},
+                                       {"origin", estimate::name(answer.estimate.origin)},
+                                       {"tflops", answer.tflops},
+                                       {"gbps", answer.gbps},
+                                       {"peak_share", answer.peak_share},
+                                       {"warning", answer.warning}};
+  fmt::print("{}\n", json.dump(2));
+  return success;
+}
+
+int many(const Options& options, Devices& devices) {
+  std::ifstream in(options.csv);
+  if (options.csv != "-" && !in) return fail(fmt::format("cannot read {}", options.csv));
+  std::ofstream file;
+  if (!options.out.empty()) {
+    file.open(options.out);
+    if (!file) return fail(fmt::format("cannot write {}", options.out));
+  }
+  std::ostream& out = options.out.empty() ? std::cout : file;
+  auto find = [&devices](std::string_view name) { return devices(name); };
+  const auto summary =
+      estimate::estimate_csv(options.csv == "-" ? std::cin : in, out, options.gpu, find);
+  if (!summary) return fail(fmt::format("{}: {}", options.csv, summary.error().message));
+  out.flush();
+  if (!out) return fail(fmt::format("cannot write {}: is the disk full?", options.out));
+  std::string line = fmt::format("{} rows, {} could not be read, {} flagged", summary->rows,
+                                 summary->failed, summary->flagged);
+  if (summary->compared > 0)
+    line += fmt::format(
+        "; against {} measurements: mean error {:.1f} %, median {:.1f} %, {:.0f} % inside the "
+        "interval",
+        summary->compared, 100 * summary->mean_error, 100 * summary->median_error,
+        100 * summary->covered);
+  // The table may be on stdout: what is said about it goes beside it.
+  if (options.json && !options.out.empty()) {
+    fmt::print("{}\n", nlohmann::ordered_json({{"rows", summary->rows},
+                                               {"failed", summary->failed},
+                                               {"flagged", summary->flagged},
+                                               {"compared", summary->compared},
+                                               {"mean_error", summary->mean_error},
+                                               {"median_error", summary->median_error},
+                                               {"covered", summary->covered}})
+                           .dump(2));
+  } else {
+    fmt::print(stderr, "{}\n", line);
+  }
+  return success;
+}
+
+int run(const Options& options) {
+  const auto catalog = catalog::Catalog::load();
+  if (!catalog) return fail(catalog.error());
+  Devices devices(*catalog, options.calibration);
+  if (!options.csv.empty() && !options.words.empty())
+    return fail("name one op or a --csv file, not both; see `maya estimate --help`", usage);
+  if (!options.csv.empty()) return many(options, devices);
+  if (options.words.empty())
+    return fail(
+        "name an op, for example gemm m=4096 n=4096 k=8192 dtype=bf16; see `maya estimate --help`",
+        usage);
+  return one(options, devices);
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      app.add_subcommand("estimate", "Duration of one op, or of a CSV file of them, on a GPU");
+  verb->footer([] {
+    return "Examples:\n"
+           "  maya estimate gemm m=4096 n=4096 k=8192 dtype=bf16 --gpu h100-sxm\n"
+           "  maya estimate --csv ops.csv --gpu a100-80gb-sxm --out with_times.csv\n\n" +
+           estimate::help();
+  });
+  verb->add_option("OP", options->words, "The op and its keys: gemm m=4096 n=4096 k=8192");
+  verb->add_option("--gpu", options->gpu, "GPU of the catalogue")->capture_default_str();
+  verb->add_option("--csv", options->csv,
+                   "One op a row (column `op`, then its keys); - is the terminal")
+      ->type_name("FILE");
+  verb->add_option("--out", options->out, "Where the CSV goes (default: to the terminal)")
+      ->type_name("FILE");
+  verb->add_option("--calibration", options->calibration, "File of `maya calibrate`")
+      ->type_name("FILE");
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->callback([options] { finish(run(*options)); });
+}
+
+}  // namespace maya::cli
