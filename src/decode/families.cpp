@@ -11,6 +11,7 @@ constexpr Prepare families[] = {
     prepare_elementwise, prepare_reduce, prepare_multi_tensor, prepare_softmax, prepare_norm,
     prepare_attention, prepare_copy, prepare_index, prepare_embedding, prepare_loss, prepare_random,
     prepare_sort, prepare_scan, prepare_cub, prepare_pool, prepare_gemm, prepare_signature,
+    prepare_triton,
 };
 
 }  // namespace

@@ -1,0 +1,554 @@
+#include "decode/ptx.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "decode/name.h"
+
+namespace maya::decode::ptx {
+namespace {
+
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
+  while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
+  return s;
+}
+
+// Also drops .loc and .file, which end with the line and not with a semicolon.
+std::string without_comments(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool line_start = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (line_start && text[i] == '.' && (text.substr(i, 4) == ".loc" || text.substr(i, 5) == ".file")) {
+      while (i < text.size() && text[i] != '\n') ++i;
+      out += '\n';
+      continue;
+    }
+    line_start = text[i] == '\n' || (line_start && std::isspace(static_cast<unsigned char>(text[i])));
+    if (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '/') {
+      while (i < text.size() && text[i] != '\n') ++i;
+      out += '\n';
+      line_start = true;
+    } else if (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '*') {
+      std::size_t end = text.find("*/", i + 2);
+      if (end == std::string_view::npos) break;
+      i = end + 1;
+      out += ' ';
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::vector<std::string_view> split(std::string_view s, char by) {
+  std::vector<std::string_view> out;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= s.size(); ++i) {
+    if (i == s.size() || (s[i] == by && depth == 0)) {
+      std::string_view part = trim(s.substr(begin, i - begin));
+      if (!part.empty()) out.push_back(part);
+      begin = i + 1;
+    } else if (s[i] == '[' || s[i] == '{' || s[i] == '(') {
+      ++depth;
+    } else if (s[i] == ']' || s[i] == '}' || s[i] == ')') {
+      --depth;
+    }
+  }
+  return out;
+}
+
+bool type_of(std::string_view s, Type& t) {
+  if (s == "pred") return t = {1, false, false, true}, true;
+  if (s.size() < 2) return false;
+  if (s == "f16x2" || s == "bf16x2" || s == "f32x2") return t = {static_cast<std::uint8_t>(s == "f32x2" ? 8 : 4), false, true, false}, true;
+  if (s == "bf16") return t = {2, false, true, false}, true;
+  if (s == "tf32") return t = {4, false, true, false}, true;
+  char c = s[0];
+  if (c != 'u' && c != 's' && c != 'b' && c != 'f') return false;
+  int width = 0;
+  for (char d : s.substr(1)) {
+    if (!std::isdigit(static_cast<unsigned char>(d))) return false;
+    width = width * 10 + (d - '0');
+  }
+  if (width != 8 && width != 16 && width != 32 && width != 64 && width != 128) return false;
+  t = {static_cast<std::uint8_t>(width / 8), c == 's', c == 'f', false};
+  return true;
+}
+
+constexpr std::string_view specials[] = {
+    "%tid.x",    "%tid.y",    "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z",  "%ctaid.x",
+    "%ctaid.y",  "%ctaid.z",  "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",  "%warpid",
+    "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%cluster_ctaid.x",
+    "%cluster_ctarank", "%cluster_nctarank", "%smid", "%nsmid"};
+
+class Reader {
+ public:
+  Reader(Program& program) : program_(program) {}
+
+  bool read(std::string_view text, std::string_view entry) {
+    std::size_t at = find_entry(text, entry);
+    if (at == std::string_view::npos) return false;
+    std::size_t open = text.find('(', at);
+    std::size_t brace = text.find('{', at);
+    if (brace == std::string_view::npos) return false;
+    if (open != std::string_view::npos && open < brace) {
+      std::size_t close = text.find(')', open);
+      if (close == std::string_view::npos) return false;
+      read_parameters(text.substr(open + 1, close - open - 1));
+      brace = text.find('{', close);
+      if (brace == std::string_view::npos) return false;
+    }
+    int depth = 0;
+    std::size_t end = brace;
+    for (; end < text.size(); ++end) {
+      if (text[end] == '{') ++depth;
+      if (text[end] == '}' && --depth == 0) break;
+    }
+    read_body(text.substr(brace + 1, end - brace - 1));
+    resolve();
+    program_.registers = static_cast<std::int32_t>(registers_.size());
+    return !program_.code.empty();
+  }
+
+ private:
+  static std::size_t find_entry(std::string_view text, std::string_view entry) {
+    for (std::size_t at = text.find(".entry"); at != std::string_view::npos; at = text.find(".entry", at + 6)) {
+      std::string_view rest = trim(text.substr(at + 6, entry.size() + 64));
+      if (rest.substr(0, entry.size()) == entry) {
+        char next = rest.size() > entry.size() ? rest[entry.size()] : ' ';
+        if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_' && next != '$') return at;
+      }
+    }
+    return std::string_view::npos;
+  }
+
+  void read_parameters(std::string_view list) {
+    for (std::string_view p : split(list, ',')) {
+      Parameter parameter;
+      std::string name;
+      std::size_t i = 0;
+      std::uint64_t count = 1;
+      while (i < p.size()) {
+        while (i < p.size() && std::isspace(static_cast<unsigned char>(p[i]))) ++i;
+        std::size_t begin = i;
+        while (i < p.size() && !std::isspace(static_cast<unsigned char>(p[i]))) ++i;
+        std::string_view word = p.substr(begin, i - begin);
+        if (word.empty()) continue;
+        if (word[0] == '.') {
+          Type t;
+          if (type_of(word.substr(1), t)) parameter.bytes = t.bytes;
+          if (word == ".ptr") parameter.pointer = true;
+        } else if (std::isdigit(static_cast<unsigned char>(word[0]))) {
+          continue;   // an alignment
+        } else {
+          std::size_t bracket = word.find('[');
+          name = std::string(word.substr(0, bracket));
+          if (bracket != std::string_view::npos) count = std::strtoull(std::string(word.substr(bracket + 1)).c_str(), nullptr, 10);
+        }
+      }
+      parameter.bytes = static_cast<std::uint16_t>(parameter.bytes * count);
+      parameters_[name] = static_cast<std::int32_t>(program_.parameters.size());
+      program_.parameters.push_back(parameter);
+    }
+  }
+
+  void read_body(std::string_view body) {
+    std::vector<std::int32_t> scopes{0};
+    std::int32_t next_scope = 1;
+    std::size_t begin = 0;
+    int vector_depth = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      char c = body[i];
+      std::string_view so_far = trim(body.substr(begin, i - begin));
+      if (c == '[' || c == '(') ++vector_depth;
+      if (c == ']' || c == ')') --vector_depth;
+      if (c == '{') {
+        // A brace inside a statement is a vector or, in a directive, an initializer; else a scope.
+        if (so_far.empty() && vector_depth == 0) {
+          scopes.push_back(next_scope++);
+          begin = i + 1;
+        } else {
+          ++vector_depth;
+        }
+      } else if (c == '}') {
+        if (vector_depth > 0 && !so_far.empty()) {
+          --vector_depth;
+        } else {
+          if (scopes.size() > 1) scopes.pop_back();
+          begin = i + 1;
+        }
+      } else if (c == ':' && vector_depth == 0) {
+        // A label, unless it is part of "::" (cp.async.bulk…shared::cluster).
+        bool doubled = (i + 1 < body.size() && body[i + 1] == ':') || (i > 0 && body[i - 1] == ':');
+        bool word = !so_far.empty();
+        for (char w : so_far) word &= std::isalnum(static_cast<unsigned char>(w)) || w == '_' || w == '$' || w == '%';
+        if (!doubled && word) {
+          labels_[std::string(so_far)].push_back({static_cast<std::int32_t>(program_.code.size()), scopes.back()});
+          begin = i + 1;
+        }
+      } else if (c == ';' && vector_depth <= 0) {
+        statement(so_far, scopes.back());
+        begin = i + 1;
+        vector_depth = 0;
+      }
+    }
+  }
+
+  std::int32_t reg(std::string_view name) {
+    auto [it, inserted] = registers_.try_emplace(std::string(name), static_cast<std::int32_t>(registers_.size()));
+    return it->second;
+  }
+
+  static bool number(std::string_view s, std::int64_t& value, bool& real) {
+    real = false;
+    bool negative = !s.empty() && s[0] == '-';
+    std::string_view digits = negative ? s.substr(1) : s;
+    if (digits.empty() || !std::isdigit(static_cast<unsigned char>(digits[0]))) return false;
+    if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'f' || digits[1] == 'F' || digits[1] == 'd' || digits[1] == 'D')) {
+      real = true;
+      return true;
+    }
+    if (contains(digits, ".")) {
+      real = true;
+      return true;
+    }
+    value = static_cast<std::int64_t>(std::strtoull(std::string(digits).c_str(), nullptr, 0));
+    if (negative) value = -value;
+    return true;
+  }
+
+  Argument argument(std::string_view s) {
+    Argument a;
+    s = trim(s);
+    if (s.empty() || s == "_") return a;
+    if (s[0] == '!') {
+      a = argument(s.substr(1));
+      a.negated = true;
+      return a;
+    }
+    if (std::size_t bar = s.find('|'); bar != std::string_view::npos && s[0] != '[' && s[0] != '{') {
+      Argument second = argument(s.substr(bar + 1));
+      a = argument(s.substr(0, bar));
+      a.second = second.kind == Argument::Kind::reg ? second.index : -1;
+      return a;
+    }
+    if (s[0] == '{') {
+      std::vector<Argument> items;
+      for (std::string_view part : split(s.substr(1, s.size() - (s.back() == '}' ? 2 : 1)), ',')) items.push_back(argument(part));
+      a.kind = Argument::Kind::list;
+      a.index = static_cast<std::int32_t>(program_.lists.size());
+      program_.lists.push_back(std::move(items));
+      return a;
+    }
+    if (s[0] == '[') {
+      a.kind = Argument::Kind::memory;
+      std::string_view inner = trim(s.substr(1, s.size() - (s.back() == ']' ? 2 : 1)));
+      if (std::size_t comma = inner.find(','); comma != std::string_view::npos) inner = trim(inner.substr(0, comma));
+      std::size_t plus = inner.find('+');
+      std::string_view base = trim(inner.substr(0, plus));
+      if (plus != std::string_view::npos) {
+        bool real;
+        number(trim(inner.substr(plus + 1)), a.value, real);
+      }
+      if (auto it = parameters_.find(std::string(base)); it != parameters_.end()) {
+        a.parameter = static_cast<std::int16_t>(it->second);
+      } else if (!base.empty() && (base[0] == '%' || registers_.count(std::string(base)))) {
+        a.index = reg(base);
+      }
+      return a;
+    }
+    bool real;
+    if (number(s, a.value, real)) {
+      a.kind = real ? Argument::Kind::unknown : Argument::Kind::immediate;
+      return a;
+    }
+    if (s[0] == '%') {
+      for (std::size_t i = 0; i < std::size(specials); ++i)
+        if (s == specials[i]) {
+          a.kind = Argument::Kind::special;
+          a.index = static_cast<std::int32_t>(i);
+          return a;
+        }
+      a.kind = Argument::Kind::reg;
+      a.index = reg(s);
+      return a;
+    }
+    if (registers_.count(std::string(s))) {
+      a.kind = Argument::Kind::reg;
+      a.index = reg(s);
+      return a;
+    }
+    if (auto it = parameters_.find(std::string(s)); it != parameters_.end()) {
+      a.kind = Argument::Kind::unknown;
+      a.parameter = static_cast<std::int16_t>(it->second);
+      return a;
+    }
+    a.kind = Argument::Kind::label;
+    a.index = static_cast<std::int32_t>(names_.size());
+    names_.emplace_back(s);
+    return a;
+  }
+
+  void statement(std::string_view s, std::int32_t scope) {
+    if (s.empty()) return;
+    if (s[0] == '.') {
+      // ".reg .pred complete, p<4>": names without % must be known as registers.
+      if (s.substr(0, 4) == ".reg")
+        for (std::string_view part : split(s.substr(4), ',')) {
+          std::size_t space = part.find_last_of(" \t");
+          std::string_view name = space == std::string_view::npos ? part : part.substr(space + 1);
+          if (!name.empty() && name[0] != '%' && name.find('<') == std::string_view::npos) reg(name);
+        }
+      return;
+    }
+    Instruction in;
+    in.scope = scope;
+    if (s[0] == '@') {
+      std::size_t space = s.find_first_of(" \t\n");
+      if (space == std::string_view::npos) return;
+      std::string_view p = s.substr(1, space - 1);
+      if (!p.empty() && p[0] == '!') in.predicate_negated = true, p.remove_prefix(1);
+      in.predicate = reg(p);
+      s = trim(s.substr(space));
+    }
+    std::size_t space = s.find_first_of(" \t\n");
+    std::string_view opcode = s.substr(0, space);
+    std::string_view rest = space == std::string_view::npos ? std::string_view() : trim(s.substr(space));
+    std::vector<std::string_view> parts;
+    for (std::size_t begin = 0; begin <= opcode.size();) {
+      std::size_t dot = opcode.find('.', begin);
+      if (dot == std::string_view::npos) dot = opcode.size();
+      parts.push_back(opcode.substr(begin, dot - begin));
+      begin = dot + 1;
+    }
+    std::vector<std::string_view> operands = split(rest, ',');
+    for (std::size_t i = 0; i < operands.size() && i < 6; ++i) in.arguments[i] = argument(operands[i]);
+    in.argument_count = static_cast<std::uint8_t>(std::min<std::size_t>(operands.size(), 6));
+    classify(parts, opcode, in);
+    if (in.code != Code::nop) program_.code.push_back(in);
+  }
+
+  static bool has(const std::vector<std::string_view>& parts, std::string_view what) {
+    for (std::string_view p : parts)
+      if (p == what || (p.size() > what.size() && p.substr(0, what.size()) == what && p[what.size()] == ':')) return true;
+    return false;
+  }
+
+  // "m16n8k16" → 2·16·8·16
+  static double shape_flops(const std::vector<std::string_view>& parts) {
+    for (std::string_view p : parts) {
+      if (p.size() < 6 || p[0] != 'm' || !std::isdigit(static_cast<unsigned char>(p[1]))) continue;
+      std::size_t n = p.find('n'), k = p.find('k');
+      if (n == std::string_view::npos || k == std::string_view::npos) continue;
+      return 2.0 * std::atoi(std::string(p.substr(1)).c_str()) * std::atoi(std::string(p.substr(n + 1)).c_str()) *
+             std::atoi(std::string(p.substr(k + 1)).c_str());
+    }
+    return 0;
+  }
+
+  void tensor_type(std::string_view opcode) {
+    program_.tensor_cores = true;
+    program_.dtype = contains(opcode, "e4m3") || contains(opcode, "f8f6f4") ? DType::f8e4m3
+                     : contains(opcode, "e5m2")                             ? DType::f8e5m2
+                     : contains(opcode, "bf16")                             ? DType::bf16
+                     : contains(opcode, "tf32")                             ? DType::tf32
+                     : contains(opcode, "s8") || contains(opcode, "u8")     ? DType::i8
+                     : contains(opcode, "f64")                              ? DType::f64
+                                                                            : DType::f16;
+  }
+
+  void classify(const std::vector<std::string_view>& p, std::string_view opcode, Instruction& in) {
+    std::string_view op = p[0];
+    // Types in order of appearance: destination, then source.
+    std::vector<Type> types;
+    for (std::size_t i = 1; i < p.size(); ++i) {
+      Type t;
+      if (type_of(p[i], t)) types.push_back(t);
+      if (p[i] == "v2") in.vector = 2;
+      if (p[i] == "v4") in.vector = 4;
+      if (p[i] == "v8") in.vector = 8;
+    }
+    if (!types.empty()) in.type = types[0];
+    in.from = types.size() > 1 ? types[1] : in.type;
+    bool packed = contains(opcode, "x2");
+    double lanes = packed ? 2 : 1;
+
+    if (op == "ld") {
+      if (has(p, "param")) in.code = Code::load_parameter;
+      else if (has(p, "shared") || has(p, "local") || has(p, "const")) in.code = Code::load_other;
+      else in.code = Code::load_global;
+      in.bytes = in.type.bytes * in.vector;
+    } else if (op == "ldu") {
+      in.code = Code::load_global;
+      in.bytes = in.type.bytes * in.vector;
+    } else if (op == "st") {
+      in.code = has(p, "shared") || has(p, "local") || has(p, "param") ? Code::store_other : Code::store_global;
+      in.bytes = in.type.bytes * in.vector;
+    } else if (op == "atom" || op == "red") {
+      if (has(p, "shared")) {
+        in.code = op == "atom" ? Code::unknown_result : Code::nop;
+      } else {
+        in.code = Code::atomic_global;
+        in.bytes = in.type.bytes * in.vector;
+        // red has no destination: its memory operand stands first.
+      }
+    } else if (op == "cp") {
+      if (has(p, "async") && has(p, "bulk")) {
+        // To shared memory: counted by mbarrier.expect_tx. From shared memory: bytes are an operand only of
+        // the plain form; the tensor form's box is in the descriptor.
+        in.code = Code::nop;
+        if (!has(p, "tensor") && contains(opcode, "global.shared")) in.code = Code::store_global, in.bytes = -1;
+        if (has(p, "tensor") && contains(opcode, "global.shared")) in.code = Code::store_global, in.bytes = -2;
+      } else if (has(p, "async") && has(p, "global")) {
+        in.code = Code::copy_async;
+        in.bytes = in.argument_count > 2 && in.arguments[2].kind == Argument::Kind::immediate
+                       ? static_cast<std::int32_t>(in.arguments[2].value)
+                       : 16;
+      }
+    } else if (op == "mbarrier") {
+      if (contains(opcode, "expect_tx")) in.code = Code::bulk_expect;
+      else if (contains(opcode, "try_wait") || contains(opcode, "test_wait")) in.code = Code::wait;
+      else in.code = contains(opcode, "arrive") || contains(opcode, "pending") ? Code::unknown_result : Code::nop;
+      if (in.code == Code::unknown_result && in.arguments[0].kind != Argument::Kind::reg) in.code = Code::nop;
+    } else if (op == "mma" || op == "wmma") {
+      double f = shape_flops(p);
+      in.code = f > 0 && contains(opcode, "mma") && !contains(opcode, "load") && !contains(opcode, "store") ? Code::mma : Code::unknown_result;
+      in.flops = f / 32 * (has(p, "sp") || contains(opcode, "mma.sp") ? 1 : 1);
+      if (in.code == Code::mma) tensor_type(opcode);
+    } else if (op == "wgmma") {
+      double f = shape_flops(p);
+      in.code = f > 0 ? Code::wgmma : Code::nop;
+      in.flops = f / 128;
+      if (f > 0) tensor_type(opcode);
+    } else if (op == "tcgen05") {
+      if (has(p, "mma")) in.code = Code::tcgen_mma, tensor_type(opcode);
+      else in.code = has(p, "ld") ? Code::unknown_result : Code::nop;
+    } else if (op == "bra") {
+      in.code = Code::branch;
+    } else if (op == "brx") {
+      in.code = Code::branch_indexed;
+    } else if (op == "ret" || op == "exit" || op == "trap") {
+      in.code = Code::exit;
+    } else if (op == "mov") {
+      in.code = Code::mov;
+    } else if (op == "cvta") {
+      in.code = Code::cvta;
+    } else if (op == "cvt") {
+      in.code = Code::cvt;
+      if (in.type.is_float || in.from.is_float) in.code = Code::unknown_result;
+    } else if (op == "setp") {
+      in.code = Code::setp;
+      static constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"};
+      for (std::size_t i = 0; i < std::size(names); ++i)
+        if (p.size() > 1 && p[1] == names[i]) in.compare = static_cast<std::uint8_t>(i < 6 ? i : i - 4);
+      if (has(p, "and")) in.combine = 1;
+      if (has(p, "or")) in.combine = 2;
+      if (has(p, "xor")) in.combine = 3;
+      if (in.type.is_float) in.code = Code::unknown_result, in.flops = 1;
+    } else if (op == "selp") {
+      in.code = Code::selp;
+    } else if (op == "shfl") {
+      in.code = has(p, "idx") ? Code::shfl : Code::unknown_result;
+    } else if (op == "elect") {
+      in.code = Code::elect;
+      program_.elects = true;
+    } else if (op == "vote" || op == "match" || op == "activemask" || op == "redux") {
+      in.code = Code::vote;
+    } else if (op == "call") {
+      in.code = Code::call;
+    } else if (in.type.is_float) {
+      in.code = Code::float_op;
+      in.flops = lanes * (op == "fma" || op == "mad" ? 2 : 1);
+      if (op == "neg" || op == "abs" || op == "testp" || op == "copysign") in.flops = 0;
+    } else {
+      integer(op, p, in);
+    }
+    if (in.code == Code::float_op && !program_.tensor_cores) {
+      if (contains(opcode, "bf16")) program_.dtype = DType::bf16;
+      else if (contains(opcode, "f16")) program_.dtype = DType::f16;
+      else if (contains(opcode, "f64")) program_.dtype = DType::f64;
+    }
+    if (op == "cvt" && !program_.tensor_cores) {
+      // Data kept in 16 bits is converted on the way in and out.
+      if (contains(opcode, "bf16")) program_.dtype = DType::bf16;
+      else if (contains(opcode, ".f16")) program_.dtype = DType::f16;
+    }
+  }
+
+  void integer(std::string_view op, const std::vector<std::string_view>& p, Instruction& in) {
+    struct Entry {
+      std::string_view name;
+      Code code;
+    };
+    static constexpr Entry entries[] = {
+        {"add", Code::add},   {"sub", Code::sub},   {"and", Code::and_},  {"or", Code::or_},   {"xor", Code::xor_},
+        {"not", Code::not_},  {"neg", Code::neg},   {"shl", Code::shl},   {"shr", Code::shr},  {"min", Code::min},
+        {"max", Code::max},   {"div", Code::div},   {"rem", Code::rem},   {"abs", Code::abs},  {"bfe", Code::bfe},
+        {"bfi", Code::bfi},   {"popc", Code::popc}, {"clz", Code::clz},   {"shf", Code::shf},  {"lop3", Code::lop3},
+        {"prmt", Code::prmt}, {"sad", Code::sad}};
+    if (op == "mul" || op == "mul24") {
+      in.code = has(p, "wide") ? Code::mul_wide : has(p, "hi") ? Code::mul_hi : Code::mul_lo;
+      return;
+    }
+    if (op == "mad" || op == "mad24") {
+      in.code = has(p, "wide") ? Code::mad_wide : has(p, "hi") ? Code::mad_hi : Code::mad_lo;
+      return;
+    }
+    for (const Entry& e : entries)
+      if (e.name == op) {
+        in.code = e.code;
+        return;
+      }
+    static constexpr std::string_view silent[] = {
+        "bar", "barrier", "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "setmaxnreg",
+        "tensormap", "discard", "applypriority", "stmatrix", "nop", "pragma", "brkpt", "clusterlaunchcontrol"};
+    for (std::string_view s : silent)
+      if (s == op) return;
+    in.code = Code::unknown_result;
+    if (op != "ldmatrix" && op != "dp4a" && op != "dp2a" && op != "bmsk" && op != "fns" && op != "brev" && op != "bfind" &&
+        op != "slct" && op != "isspacep" && op != "mapa" && op != "movmatrix" && op != "set" && op != "cnot" &&
+        op != "addc" && op != "subc" && op != "getctarank" && op != "createpolicy" && op != "lg2" && op != "ex2" &&
+        op != "tanh" && op != "rcp" && op != "szext" && op != "istypep")
+      ++program_.unknown_opcodes;
+  }
+
+  void resolve() {
+    for (std::size_t i = 0; i < program_.code.size(); ++i) {
+      Instruction& in = program_.code[i];
+      if (in.code != Code::branch) continue;
+      const Argument& a = in.arguments[0];
+      if (a.kind != Argument::Kind::label) continue;
+      auto it = labels_.find(names_[a.index]);
+      if (it == labels_.end()) continue;
+      // The same label may stand in several inline-assembly scopes: take the branch's own.
+      in.target = it->second.front().position;
+      for (const Label& l : it->second)
+        if (l.scope == in.scope) in.target = l.position;
+    }
+  }
+
+  struct Label {
+    std::int32_t position, scope;
+  };
+  Program& program_;
+  std::unordered_map<std::string, std::int32_t> registers_, parameters_;
+  std::unordered_map<std::string, std::vector<Label>> labels_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> parse(std::string_view text, std::string_view entry) {
+  auto program = std::make_unique<Program>();
+  program->name = std::string(entry);
+  std::string plain = without_comments(text);
+  Reader reader(*program);
+  if (!reader.read(plain, entry)) return nullptr;
+  return program;
+}
+
+}  // namespace maya::decode::ptx

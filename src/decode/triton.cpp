@@ -1,0 +1,117 @@
+// Triton, Inductor and any other kernel that comes with its PTX: work read off the kernel itself. Without the
+// PTX, Inductor's names and the launch's pointers and sizes give a rougher answer.
+#include <algorithm>
+#include <cmath>
+
+#include "decode/ptx.h"
+#include "decode/rule.h"
+
+namespace maya::decode {
+namespace {
+
+class FromPtx : public Decoder {
+ public:
+  std::unique_ptr<ptx::Program> program;
+  std::vector<std::uint8_t> wide;      // 8-byte parameters, which may be addresses
+  std::vector<KeyPart> narrow;
+
+  std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
+    Arguments a(launch);
+    std::size_t used = 0;
+    for (const KeyPart& part : narrow) {
+      const std::byte* p = a.raw(part.parameter, 0, part.size);
+      if (!p || used + part.size > capacity) break;
+      std::memcpy(out + used, p, part.size);
+      used += part.size;
+    }
+    for (std::uint8_t i : wide) {
+      // Strides and sizes may be 64 bits wide; addresses are not part of the key but for being there.
+      std::uint64_t word = a.pointer(i);
+      if (word > 0xffffffff) word = 0;
+      if (used + 8 > capacity) break;
+      std::memcpy(out + used, &word, 8);
+      used += 8;
+    }
+    return used;
+  }
+
+  Decoded decode(const Launch& launch) const override {
+    Decoded d;
+    d.op.geometry = launch.geometry;
+    d.op.name = launch.kernel->demangled;
+    ptx::Totals t = ptx::count(*program, launch);
+    TritonKernel work;
+    work.bytes_read = std::llround(t.bytes_read);
+    work.bytes_written = std::llround(t.bytes_written);
+    work.flops = std::llround(t.flops);
+    work.tensor_flops = std::llround(t.tensor_flops);
+    work.dtype = program->dtype;
+    work.exact = t.exact;
+    const auto& b = launch.geometry.block;
+    work.num_warps = static_cast<std::int32_t>(std::max(1u, b[0] * b[1] * b[2] / 32));
+    d.op.work = work;
+    return d;
+  }
+};
+
+bool inductor_name(std::string_view name) {
+  return starts_with(name, "triton_poi_") || starts_with(name, "triton_red_") || starts_with(name, "triton_per_") ||
+         starts_with(name, "triton_tem_") || starts_with(name, "triton_for_") || starts_with(name, "triton_mm") ||
+         starts_with(name, "triton__") || starts_with(name, "triton_unk_");
+}
+
+// Inductor's signature: pointers first, sizes last (xnumel, [rnumel]). Newer Triton appends two scratch
+// pointers. Every pointer is taken as one tensor of xnumel · rnumel elements of two bytes, the last in-order
+// pointers of a pointwise kernel being outputs.
+Made from_name(const Kernel& kernel, const Name& name) {
+  bool reduction = starts_with(name.leaf, "triton_red_") || starts_with(name.leaf, "triton_per_");
+  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+    std::vector<std::int64_t> sizes;
+    int pointers = 0;
+    for (std::size_t i = 0; i < a.kernel().parameter_sizes.size(); ++i) {
+      if (a.size(i) == 4) {
+        sizes.push_back(a.integer(i));
+      } else if (a.size(i) == 8) {
+        std::uint64_t word = a.pointer(i);
+        bool device = a.launch().extent ? word > 0xffff && a.launch().extent(word) > 0 : word > 0xffffffff;
+        if (device) ++pointers;
+        else if (word > 0) sizes.push_back(static_cast<std::int64_t>(word));
+      }
+    }
+    std::int64_t elements = 1;
+    for (std::int64_t s : sizes) elements *= std::clamp<std::int64_t>(s, 1, std::int64_t{1} << 40);
+    auto threads = static_cast<std::int64_t>(a.geometry().threads());
+    if (sizes.empty()) elements = threads * 8;
+    TritonKernel work;
+    std::int64_t rows = reduction && sizes.size() > 1 ? sizes[sizes.size() - 2] : elements;
+    int tensors = std::max(2, pointers);
+    std::int64_t outputs = std::max(1, tensors / 3);
+    work.bytes_read = elements * 2 * (tensors - outputs);
+    work.bytes_written = (reduction ? rows : elements) * 2 * outputs;
+    work.flops = elements * tensors;
+    const auto& b = a.geometry().block;
+    work.num_warps = static_cast<std::int32_t>(std::max(1u, b[0] * b[1] * b[2] / 32));
+    work.dtype = DType::bf16;
+    d.op.work = work;
+  });
+}
+
+}  // namespace
+
+Made prepare_triton(const Kernel& kernel, const Name& name) {
+  if (!kernel.ptx.empty()) {
+    if (auto program = ptx::parse(kernel.ptx, kernel.mangled)) {
+      auto d = std::make_unique<FromPtx>();
+      for (std::size_t i = 0; i < kernel.parameter_sizes.size() && i < 255; ++i) {
+        if (kernel.parameter_sizes[i] == 8) d->wide.push_back(static_cast<std::uint8_t>(i));
+        else if (kernel.parameter_sizes[i] < 8) d->narrow.push_back({static_cast<std::uint8_t>(i), 0, kernel.parameter_sizes[i]});
+      }
+      d->program = std::move(program);
+      return d;
+    }
+  }
+  if (inductor_name(name.leaf)) return from_name(kernel, name);
+  return nullptr;
+}
+
+}  // namespace maya::decode
