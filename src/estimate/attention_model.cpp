@@ -27,9 +27,9 @@ double attention_time(const Chip& chip, const Attention& w, const AttentionParam
   efficiency *= step < 0 ? 1 + step * (1 - p.head64) : 1 + step * (p.head256 - 1);
   if (w.causal) efficiency *= p.causal;
   if (w.dropout) efficiency *= p.dropout;
-  efficiency = std::clamp(efficiency, 0.02, 0.95);
+  efficiency = std::clamp(efficiency, 0.02, 1.2);
 
-  const double rate_sm = chip.rate(w.dtype) / chip.sms * efficiency * p.sustained;
+  const double rate_sm = chip.rate(w.dtype) / chip.sms * std::sqrt(chip.sustained) * efficiency * p.sustained;
   const double products = backward ? 2.5 : 1;
   const double per_key = 2 * p.block_q * (head_k + head_v) * products / rate_sm;
   const double start = backward ? p.start_backward : p.start;

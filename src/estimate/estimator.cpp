@@ -37,7 +37,9 @@ Result<std::unique_ptr<Estimator>> make_estimator(const catalog::Gpu& gpu,
   auto file = ModelFile::load(catalog_directory + "/models");
   if (!file) return file.error();
   (void)calibration;
-  return std::unique_ptr<Estimator>(new LayeredEstimator(Models(make_chip(gpu), *file)));
+  auto models = Models::make(make_chip(gpu), *file);
+  if (!models) return models.error();
+  return std::unique_ptr<Estimator>(new LayeredEstimator(*std::move(models)));
 }
 
 }  // namespace maya::estimate

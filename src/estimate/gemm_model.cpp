@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace maya::estimate {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 }  // namespace
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) {
-  const double rate_sm = chip.rate(s.compute) / chip.sms * p.sustained * s.aligned;
+  const double rate_sm = chip.rate(s.compute) / chip.sms * std::sqrt(chip.sustained) * p.sustained * s.aligned;
   const double dram = chip.dram * p.dram_efficiency, l2 = chip.l2 * p.l2_efficiency;
   const double a_bytes = s.m * s.k * s.bytes_a, b_bytes = s.k * s.n * s.bytes_b * s.groups;
   const double d_bytes = s.m * s.n * s.bytes_d * (s.accumulate ? 2 : 1);
@@ -28,7 +29,8 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
 
   GemmDetail best;
   best.ns = 1e300;
-  for (const Tile& t : kTiles) {
+  for (std::size_t i = 0; i < std::size(kTiles); ++i) {
+    const Tile& t = kTiles[i];
     const double area = t.m * t.n;
     if (area > p.max_area || std::min(t.m, t.n) < p.min_side) continue;
     // A tile wider than the matrix is never better than the next smaller one that covers it.
@@ -38,8 +40,11 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
     const double rows = std::ceil(s.m / t.m) + (s.groups - 1), columns = std::ceil(s.n / t.n);
     const double tiles = rows * columns * s.batch;
     const double occupancy = std::max(1.0, std::floor(p.occupancy * reference / area));
-    const double efficiency = p.efficiency * area / (area + p.small_tile * reference) *
-                              (1 + p.small_tile);
+    const double least = std::min(t.m, t.n);
+    const double efficiency = p.efficiency * (least >= 128 ? (area > reference ? 1 : p.medium)
+                                              : least < 64 ? p.tiny
+                                              : area > 4096 ? p.narrow
+                                                            : p.small);
     const double slots = chip.sms * occupancy;
 
     for (double split : kSplits) {
@@ -79,6 +84,8 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
       double ns = p.floor_ns + std::max(compute, memory) + p.overlap * std::min(compute, memory);
       if (split > 1)
         ns += p.split_ns + 2 * split * s.m * s.n * s.batch * 4 / (l2 * p.split_bandwidth);
+      if (i < best.by_tile.size() && (best.by_tile[i] == 0 || ns < best.by_tile[i]))
+        best.by_tile[i] = ns;
       if (ns < best.ns) {
         best.ns = ns;
         best.compute_ns = compute;

@@ -26,8 +26,11 @@ struct GemmShape {
 
 struct GemmParams {
   double floor_ns{2500};          // start, first loads, epilogue of one tile
-  double efficiency{0.85};        // of the peak rate, in the largest tile's main loop
-  double small_tile{0.35};        // how fast efficiency falls with tile area: eff·A/(A + small_tile·128²)
+  double efficiency{0.92};        // of the peak at the sustained clock, in the largest tile's main loop
+  double medium{0.95};            // the same for 128×128, against the largest
+  double narrow{0.85};            // 128×64 and 256×64, against the largest
+  double small{0.65};             // 64×64
+  double tiny{0.40};              // a side of 32
   double k_prologue{96};          // main loop start and drain, in units of k
   double epilogue{0.5};           // share of the output tile's store not hidden
   double dram_efficiency{0.80};   // of the data sheet, streaming operands
@@ -45,7 +48,8 @@ struct GemmParams {
   double max_split{8};
   template <class S, class F>
   static void each(S& s, F&& f) {
-    f("floor_ns", s.floor_ns), f("efficiency", s.efficiency), f("small_tile", s.small_tile);
+    f("floor_ns", s.floor_ns), f("efficiency", s.efficiency), f("medium", s.medium);
+    f("narrow", s.narrow), f("small", s.small), f("tiny", s.tiny);
     f("k_prologue", s.k_prologue), f("epilogue", s.epilogue);
     f("dram_efficiency", s.dram_efficiency), f("l2_efficiency", s.l2_efficiency);
     f("overlap", s.overlap), f("tail", s.tail), f("split_ns", s.split_ns);
@@ -59,6 +63,7 @@ struct GemmParams {
 // What the winning candidate looked like; the correction's features are made of it.
 struct GemmDetail {
   double ns{}, compute_ns{}, memory_ns{}, waves{}, tile_m{}, tile_n{}, split{1}, fill{};
+  std::array<double, 8> by_tile{};  // best time of each of the eight large tiles; 0: not tried
 };
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& shape, const GemmParams& params);

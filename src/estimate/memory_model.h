@@ -20,7 +20,9 @@ enum class MemoryFamily : std::uint8_t {
   batch_norm_forward, batch_norm_backward, group_norm_forward, group_norm_backward,
   weight_reduction, softmax_forward, softmax_backward, cross_entropy_forward,
   cross_entropy_backward, reduction, gather, scatter, sort, scan, random, dropout, pool_forward,
-  pool_backward, optimizer_fused, optimizer_foreach, copy, fill, triton, sparse, fft, other, count
+  pool_backward, optimizer_fused, optimizer_foreach, copy, fill, triton, sparse, fft, other,
+  // Kernels of inference engines, known by their name ("vllm::rms_norm", …).
+  vllm_rms_norm, vllm_silu_and_mul, vllm_rotary, vllm_embedding, count
 };
 std::string_view name(MemoryFamily family);
 

@@ -144,6 +144,15 @@ struct Visitor {
 
 }  // namespace
 
-std::optional<MemoryOp> memory_op(const Op& op) { return std::visit(Visitor{op}, op.work); }
+std::optional<MemoryOp> memory_op(const Op& op) {
+  auto out = std::visit(Visitor{op}, op.work);
+  if (!out || op.name.compare(0, 6, "vllm::") != 0) return out;
+  const std::string_view kernel = std::string_view(op.name).substr(6);
+  if (kernel.starts_with("rms_norm")) out->family = MemoryFamily::vllm_rms_norm;
+  if (kernel.starts_with("silu_and_mul")) out->family = MemoryFamily::vllm_silu_and_mul;
+  if (kernel.starts_with("rotary")) out->family = MemoryFamily::vllm_rotary;
+  if (kernel.starts_with("embedding")) out->family = MemoryFamily::vllm_embedding;
+  return out;
+}
 
 }  // namespace maya::estimate

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/features.h"
+
 namespace maya::estimate {
 namespace {
 
@@ -30,6 +32,11 @@ Confidence read_confidence(const Section& section) {
   if (const auto* interval = section.list("interval"); interval && interval->size() >= 2) {
     c.low = std::clamp((*interval)[0], 0.01, 1.0);
     c.high = std::max(1.0, (*interval)[1]);
+    c.short_low = 0.85 * c.low, c.short_high = 1.15 * c.high;
+    if (interval->size() >= 4) {
+      c.short_low = std::clamp((*interval)[2], 0.01, 1.0);
+      c.short_high = std::max(1.0, (*interval)[3]);
+    }
   }
   c.fitted = section.fitted();
   return c;
@@ -48,34 +55,57 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& w) {
   return s;
 }
 
-Models::Models(const Chip& chip, const ModelFile& file) : chip_(chip) {
-  auto load = [&](auto& model, std::initializer_list<std::string_view> families) {
+Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
+  Models m;
+  m.chip_ = chip;
+  Status status;
+  auto load = [&](auto& model, std::size_t features,
+                  std::initializer_list<std::string_view> families) {
     // Later families refine earlier ones: "memory", then "memory.softmax_forward".
     using P = std::remove_cvref_t<decltype(model.params)>;
     for (std::string_view family : families) {
-      Section section = file.section(family, chip_);
+      Section section = file.section(family, chip);
       P::each(model.params,
               [&](std::string_view key, double& value) { value = section.get(key, value); });
       if (section.list("interval") || section.fitted()) model.confidence = read_confidence(section);
+      if (const auto* trees = section.list("trees"); trees && !trees->empty()) {
+        auto parsed = Trees::parse(*trees, features);
+        if (parsed) model.correction = *std::move(parsed);
+        else status = Error{std::string(family) + ": " + parsed.error().message};
+      }
     }
   };
-  load(gemm_tensor_, {"gemm.tensor"});
-  load(gemm_plain_, {"gemm.f32"});
-  load(conv_tensor_, {"conv.tensor"});
-  load(conv_plain_, {"conv.f32"});
+  const std::size_t gemm = GemmFeatures{}.size(), conv = ConvFeatures{}.size();
+  load(m.gemm_tensor_, gemm, {"gemm.tensor"});
+  load(m.gemm_plain_, gemm, {"gemm.f32"});
+  load(m.gemm_batched_, gemm, {"gemm.f32", "gemm.f32.batched"});
+  load(m.conv_tensor_, conv, {"conv.tensor"});
+  load(m.conv_plain_, conv, {"conv.f32"});
   constexpr std::string_view kernels[] = {"attention.flash2", "attention.flash3", "attention.cudnn",
                                           "attention.memory_efficient", "attention.other"};
-  for (std::size_t i = 0; i < attention_.size(); ++i) load(attention_[i], {"attention", kernels[i]});
-  for (std::size_t i = 0; i < memory_.size(); ++i) {
+  for (std::size_t i = 0; i < m.attention_.size(); ++i)
+    load(m.attention_[i], 0, {"attention", kernels[i]});
+  for (std::size_t i = 0; i < m.memory_.size(); ++i) {
     std::string family = "memory." + std::string(name(static_cast<MemoryFamily>(i)));
-    load(memory_[i], {"memory", family});
+    load(m.memory_[i], MemoryFeatures{}.size(), {"memory", family});
   }
-  load(transfer_, {"transfer"});
+  load(m.transfer_, 0, {"transfer"});
+  if (!status) return status.error();
+  return m;
 }
 
 Models::Raw Models::gemm(const Gemm& w) const {
-  const auto& model = chip_.tensor(w.compute) ? gemm_tensor_ : gemm_plain_;
-  return {gemm_time(chip_, gemm_shape(chip_, w), model.params).ns, &model.confidence};
+  const auto& model = chip_.tensor(w.compute) ? gemm_tensor_
+                      : w.batch > 1             ? gemm_batched_
+                                                : gemm_plain_;
+  const GemmShape shape = gemm_shape(chip_, w);
+  const GemmDetail detail = gemm_time(chip_, shape, model.params);
+  double ns = detail.ns;
+  if (!model.correction.empty()) {
+    ns *= model.correction.factor(gemm_features(chip_, shape, detail));
+    ns = std::max(ns, flops(w) / chip_.rate(w.compute));
+  }
+  return {ns, &model.confidence};
 }
 
 Models::Raw Models::conv(const Convolution& w) const {
@@ -83,7 +113,11 @@ Models::Raw Models::conv(const Convolution& w) const {
   const auto& model = tensor ? conv_tensor_ : conv_plain_;
   const auto& gemm = tensor ? gemm_tensor_ : gemm_plain_;
   const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
-  return {conv_time(chip_, w, model.params, gemm.params, memory.params).ns, &model.confidence};
+  const ConvDetail detail = conv_time(chip_, w, model.params, gemm.params, memory.params);
+  double ns = detail.ns;
+  if (!model.correction.empty() && w.direction == Direction::forward)
+    ns *= model.correction.factor(conv_features(chip_, w, detail));
+  return {ns, &model.confidence};
 }
 
 Models::Raw Models::attention(const Attention& w) const {
@@ -146,7 +180,10 @@ Models::Raw Models::raw(const Op& op) const {
     return {transfer_time(chip_, *w, transfer_.params), &transfer_.confidence};
   if (auto memory = memory_op(op)) {
     const auto& model = memory_[static_cast<std::size_t>(memory->family)];
-    return {memory_time(chip_, memory->shape, model.params), &model.confidence};
+    double ns = memory_time(chip_, memory->shape, model.params);
+    if (!model.correction.empty())
+      ns *= model.correction.factor(memory_features(chip_, memory->shape));
+    return {ns, &model.confidence};
   }
   return {0, nullptr};
 }
@@ -160,9 +197,11 @@ Estimate Models::evaluate(const Op& op) const {
     return e;
   }
   e.ns = answer.ns;
-  e.low_ns = answer.ns * answer.confidence->low;
-  e.high_ns = answer.ns * answer.confidence->high;
-  e.origin = answer.confidence->fitted ? Origin::fitted
+  const Confidence& c = *answer.confidence;
+  const bool brief = answer.ns < c.short_ns;
+  e.low_ns = answer.ns * (brief ? c.short_low : c.low);
+  e.high_ns = answer.ns * (brief ? c.short_high : c.high);
+  e.origin = c.fitted ? Origin::fitted
              : std::holds_alternative<OtherKernel>(op.work) ? Origin::unknown
                                                             : Origin::first_principles;
   return e;

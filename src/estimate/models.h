@@ -10,13 +10,16 @@
 #include "estimate/memory_ops.h"
 #include "estimate/model_file.h"
 #include "estimate/transfer_model.h"
+#include "estimate/trees.h"
 #include "maya/estimate.h"
 
 namespace maya::estimate {
 
-// 80 % of the measurements lie between low and high times the estimate.
+// 80 % of the measurements lie between low and high times the estimate. Short kernels scatter more:
+// below `short_ns` another pair holds.
 struct Confidence {
   double low{0.7}, high{1.4};
+  double short_low{0.6}, short_high{1.6}, short_ns{20000};
   bool fitted{};
 };
 
@@ -25,11 +28,12 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& work);
 
 class Models {
  public:
-  Models(const Chip& chip, const ModelFile& file);
+  static Result<Models> make(const Chip& chip, const ModelFile& file);
   Estimate evaluate(const Op& op) const;
   const Chip& chip() const { return chip_; }
 
  private:
+  Models() = default;
   struct Raw {
     double ns;
     const Confidence* confidence;
@@ -46,14 +50,15 @@ class Models {
   struct Model {
     P params;
     Confidence confidence;
+    Trees correction;
   };
   Chip chip_;
-  Model<GemmParams> gemm_tensor_, gemm_plain_;
+  Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
   Model<ConvParams> conv_tensor_, conv_plain_;
   std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
   std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
   Model<TransferParams> transfer_;
-  Confidence unknown_{0.3, 3.0, false};
+  Confidence unknown_{0.3, 3.0, 0.3, 3.0, 20000, false};
 };
 
 }  // namespace maya::estimate

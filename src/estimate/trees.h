@@ -1,0 +1,36 @@
+// A small ensemble of regression trees that corrects a physical model: it adds up to `bound` to the
+// logarithm of the time, never more, so that far from the measured shapes the physics still rules.
+//
+// Text form, one list of numbers: bound, count, then per tree the number of splits S, S times
+// (feature, threshold, left, right), S + 1 leaf values. A child ≥ 0 is a split, -1 - i is leaf i;
+// left is taken where feature ≤ threshold.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "maya/result.h"
+
+namespace maya::estimate {
+
+class Trees {
+ public:
+  // `features`: how many the model has; a file that refers to others is refused.
+  static Result<Trees> parse(std::span<const double> numbers, std::size_t features);
+  bool empty() const { return roots_.empty(); }
+  // The factor on the model's time, within exp(±bound).
+  double factor(std::span<const double> features) const;
+
+ private:
+  struct Node {
+    float threshold;          // of a leaf: its value
+    std::int16_t feature;     // -1: leaf
+    std::uint16_t left, right;  // offsets from the tree's root
+  };
+  double bound_{};
+  std::vector<std::uint32_t> roots_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace maya::estimate

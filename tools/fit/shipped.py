@@ -1,0 +1,117 @@
+"""The shipped C++ models, called from Python: what is fitted is what runs."""
+import ctypes
+import hashlib
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = ["estimate/chip.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
+           "estimate/memory_model.cpp", "estimate/memory_ops.cpp", "estimate/attention_model.cpp",
+           "estimate/conv_model.cpp", "estimate/trees.cpp", "estimate/models.cpp", "estimate/fit_api.cpp",
+           "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
+DTYPES = ["unknown", "f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "f4", "i64", "i32",
+          "i16", "i8", "u8", "boolean", "c64", "c128"]
+_double = ctypes.POINTER(ctypes.c_double)
+
+
+def _build():
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src/estimate").glob("*.[hc]*")) + sorted((ROOT / "src/op").glob("*.[hc]*")):
+        digest.update(path.read_bytes())
+    target = pathlib.Path(tempfile.gettempdir()) / f"maya-fit-{os.getuid()}" / f"{digest.hexdigest()[:16]}.so"
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        sources = [str(ROOT / "src" / s) for s in SOURCES if (ROOT / "src" / s).exists()]
+        # -ffp-contract=off: the same rounding on every machine, so that fits reproduce bit for bit.
+        command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-ffp-contract=off", "-shared", "-fPIC",
+                   "-I", str(ROOT / "src"), "-I", str(ROOT / "include"), *sources, "-o", str(target) + ".new"]
+        subprocess.run(command, check=True)
+        os.replace(str(target) + ".new", target)
+    return ctypes.CDLL(str(target))
+
+
+_lib = _build()
+_lib.fit_chip.restype = ctypes.c_void_p
+_lib.fit_ops.restype = ctypes.c_void_p
+_lib.fit_models.restype = ctypes.c_void_p
+
+
+def _array(values):
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _pointer(array):
+    return array.ctypes.data_as(_double)
+
+
+class Chip:
+    def __init__(self, sheet):
+        self.sheet = sheet
+        self.name, self.architecture = sheet["name"], sheet["architecture"]
+        self.scope = f'{sheet["architecture"]}-{sheet["capability_major"]}.{sheet["capability_minor"]}'
+        peaks = _array([sheet["peak_tflops"].get(d, 0) for d in DTYPES])
+        self.handle = ctypes.c_void_p(_lib.fit_chip(
+            sheet["name"].encode(), sheet["architecture"].encode(), sheet["capability_major"],
+            sheet["capability_minor"], sheet["sms"], ctypes.c_double(sheet["boost_clock_mhz"]),
+            ctypes.c_double(sheet.get("sustained_clock_mhz", 0)), ctypes.c_double(sheet["memory_gbps"]),
+            ctypes.c_double(sheet["l2_bytes"]), ctypes.c_double(sheet.get("l2_gbps", 0)), _pointer(peaks)))
+
+
+class Ops:
+    """Ops written as text ("gemm m=… n=…"), parsed once."""
+
+    def __init__(self, texts, name=""):
+        self.count = len(texts)
+        raw = (ctypes.c_char_p * self.count)(*[t.encode() for t in texts])
+        self.handle = _lib.fit_ops(raw, name.encode(), self.count)
+        if not self.handle:
+            raise ValueError("an op could not be parsed")
+        self.handle = ctypes.c_void_p(self.handle)
+
+    def __del__(self):
+        if getattr(self, "handle", None):
+            _lib.fit_free_ops(self.handle)
+
+
+def defaults(family):
+    function = getattr(_lib, f"fit_{family}_names")
+    function.restype = ctypes.c_char_p
+    values = np.zeros(64)
+    names = function(_pointer(values)).decode().split()
+    return dict(zip(names, values[: len(names)].tolist()))
+
+
+def evaluate(family, chip, ops, params, features=False, **others):
+    """Nanoseconds (and features) of every op with these parameters."""
+    ns = np.empty(ops.count)
+    values = _array(list({**defaults(family), **params}.values()))
+    width = getattr(_lib, f"fit_{family}_feature_count")() if family != "attention" else 0
+    table = np.empty((ops.count, width)) if features else None
+    if family == "attention":
+        _lib.fit_attention(chip.handle, ops.handle, _pointer(values), _pointer(ns))
+    elif family == "conv":
+        gemm = _array(list({**defaults("gemm"), **others["gemm"]}.values()))
+        memory = _array(list({**defaults("memory"), **others["memory"]}.values()))
+        _lib.fit_conv(chip.handle, ops.handle, _pointer(values), _pointer(gemm), _pointer(memory), _pointer(ns),
+                      _pointer(table) if features else None)
+    else:
+        getattr(_lib, f"fit_{family}")(chip.handle, ops.handle, _pointer(values), _pointer(ns),
+                                       _pointer(table) if features else None)
+    return (ns, table) if features else ns
+
+
+class Models:
+    def __init__(self, chip, directory):
+        handle = _lib.fit_models(chip.handle, str(directory).encode())
+        if not handle:
+            raise ValueError(f"cannot load models from {directory}")
+        self.handle = ctypes.c_void_p(handle)
+
+    def __call__(self, ops):
+        ns, low, high = np.empty(ops.count), np.empty(ops.count), np.empty(ops.count)
+        _lib.fit_evaluate(self.handle, ops.handle, _pointer(ns), _pointer(low), _pointer(high))
+        return ns, low, high
