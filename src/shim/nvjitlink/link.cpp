@@ -1,0 +1,131 @@
+// nvJitLink: inputs are kept; the linked program is the last text that lists kernels (PTX, or what our NVRTC calls LTO IR).
+//
+// Every CUDA release has its own symbols (__nvJitLinkCreate_12_4, …), all with the same meaning.
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <string>
+
+#include "abi/nvrtc.h"
+#include "session/session.h"
+
+using namespace maya::abi;
+namespace session = maya::session;
+
+namespace {
+
+struct Link {
+  std::string image;
+  bool complete{};
+};
+Link* as_link(nvJitLinkHandle handle) { return reinterpret_cast<Link*>(handle); }
+
+nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* const* options) {
+  session::Call call;
+  if (!handle || (count && !options)) return NVJITLINK_ERROR_INVALID_INPUT;
+  bool arch = false;
+  for (unsigned i = 0; i < count; ++i) arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;
+  if (!arch) return NVJITLINK_ERROR_MISSING_ARCH;
+  *handle = reinterpret_cast<nvJitLinkHandle>(new (std::nothrow) Link);
+  return *handle ? NVJITLINK_SUCCESS : NVJITLINK_ERROR_INTERNAL;
+}
+nvJitLinkResult destroy(nvJitLinkHandle* handle) {
+  session::Call call;
+  if (!handle || !*handle) return NVJITLINK_ERROR_INVALID_INPUT;
+  delete as_link(*handle);
+  *handle = nullptr;
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult add_data(nvJitLinkHandle handle, const void* data, std::size_t size) {
+  session::Call call;
+  if (!handle || !data) return NVJITLINK_ERROR_INVALID_INPUT;
+  std::string text(static_cast<const char*>(data), size);
+  // Cubins cannot be merged here; the first input with kernels is the program, further PTX joins it.
+  Link* own = as_link(handle);
+  if (own->image.empty() || text.find(".entry") != std::string::npos) {
+    while (!text.empty() && text.back() == 0) text.pop_back();
+    own->image += text;
+  }
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult add_file(nvJitLinkHandle handle, const char* path) {
+  if (!handle || !path) return NVJITLINK_ERROR_INVALID_INPUT;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return NVJITLINK_ERROR_INVALID_INPUT;
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  return add_data(handle, text.data(), text.size());
+}
+nvJitLinkResult complete(nvJitLinkHandle handle) {
+  if (!handle) return NVJITLINK_ERROR_INVALID_INPUT;
+  as_link(handle)->complete = true;
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult image_size(nvJitLinkHandle handle, std::size_t* size) {
+  if (!handle || !size || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
+  *size = as_link(handle)->image.size() + 1;
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult image(nvJitLinkHandle handle, void* to) {
+  if (!handle || !to || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
+  std::memcpy(to, as_link(handle)->image.c_str(), as_link(handle)->image.size() + 1);
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult log_size(nvJitLinkHandle handle, std::size_t* size) {
+  if (!handle || !size) return NVJITLINK_ERROR_INVALID_INPUT;
+  *size = 1;
+  return NVJITLINK_SUCCESS;
+}
+nvJitLinkResult log(nvJitLinkHandle handle, char* to) {
+  if (!handle || !to) return NVJITLINK_ERROR_INVALID_INPUT;
+  *to = 0;
+  return NVJITLINK_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+nvJitLinkResult nvJitLinkVersion(unsigned* major, unsigned* minor) {
+  if (!major || !minor) return NVJITLINK_ERROR_INVALID_INPUT;
+#if MAYA_CUDA_MAJOR >= 13
+  *major = 13, *minor = 2;
+#else
+  *major = 12, *minor = 9;
+#endif
+  return NVJITLINK_SUCCESS;
+}
+
+#define MAYA_LINK(PREFIX, V)                                                                                          \
+  nvJitLinkResult PREFIX##Create##V(nvJitLinkHandle* h, unsigned n, const char* const* o) { return create(h, n, o); }   \
+  nvJitLinkResult PREFIX##Destroy##V(nvJitLinkHandle* h) { return destroy(h); }                                       \
+  nvJitLinkResult PREFIX##AddData##V(nvJitLinkHandle h, nvJitLinkInputType, const void* d, std::size_t n, const char*) { \
+    return add_data(h, d, n);                                                                                         \
+  }                                                                                                                   \
+  nvJitLinkResult PREFIX##AddFile##V(nvJitLinkHandle h, nvJitLinkInputType, const char* p) { return add_file(h, p); }  \
+  nvJitLinkResult PREFIX##Complete##V(nvJitLinkHandle h) { return complete(h); }                                      \
+  nvJitLinkResult PREFIX##GetLinkedCubinSize##V(nvJitLinkHandle h, std::size_t* n) { return image_size(h, n); }        \
+  nvJitLinkResult PREFIX##GetLinkedCubin##V(nvJitLinkHandle h, void* to) { return image(h, to); }                      \
+  nvJitLinkResult PREFIX##GetLinkedPtxSize##V(nvJitLinkHandle h, std::size_t* n) { return image_size(h, n); }          \
+  nvJitLinkResult PREFIX##GetLinkedPtx##V(nvJitLinkHandle h, char* to) { return image(h, to); }                        \
+  nvJitLinkResult PREFIX##GetErrorLogSize##V(nvJitLinkHandle h, std::size_t* n) { return log_size(h, n); }             \
+  nvJitLinkResult PREFIX##GetErrorLog##V(nvJitLinkHandle h, char* to) { return log(h, to); }                           \
+  nvJitLinkResult PREFIX##GetInfoLogSize##V(nvJitLinkHandle h, std::size_t* n) { return log_size(h, n); }              \
+  nvJitLinkResult PREFIX##GetInfoLog##V(nvJitLinkHandle h, char* to) { return log(h, to); }
+
+MAYA_LINK(nvJitLink, )
+#if MAYA_CUDA_MAJOR >= 13
+MAYA_LINK(__nvJitLink, _13_0)
+#else
+MAYA_LINK(__nvJitLink, _12_0)
+MAYA_LINK(__nvJitLink, _12_1)
+MAYA_LINK(__nvJitLink, _12_2)
+MAYA_LINK(__nvJitLink, _12_3)
+MAYA_LINK(__nvJitLink, _12_4)
+MAYA_LINK(__nvJitLink, _12_5)
+MAYA_LINK(__nvJitLink, _12_6)
+MAYA_LINK(__nvJitLink, _12_7)
+MAYA_LINK(__nvJitLink, _12_8)
+#endif
+
+}  // extern "C"
