@@ -1,0 +1,114 @@
+#include "device/exchange.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace maya::device {
+namespace {
+
+constexpr std::uint32_t entry_magic = 0x4d455843;
+
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Peers share few cores with us: yield them quickly, then poll ever more lazily.
+void pause(int round) {
+  timespec t{0, round < 50 ? 50000 : round < 500 ? 500000 : 5000000};
+  nanosleep(&t, nullptr);
+}
+
+}  // namespace
+
+Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
+    : directory_(std::move(directory)), id_(id), rank_(rank), size_(size), peers_(static_cast<std::size_t>(size)) {
+  if (directory_.empty()) return;
+  mkdir(directory_.c_str(), 0755);
+  own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+}
+
+Exchange::~Exchange() {
+  if (own_ >= 0) ::close(own_);
+  for (auto& peer : peers_)
+    if (peer.file >= 0) ::close(peer.file);
+}
+
+std::string Exchange::path(int rank) const {
+  char name[64];
+  std::snprintf(name, sizeof name, "/%016llx-%d", static_cast<unsigned long long>(id_), rank);
+  return directory_ + name;
+}
+
+void Exchange::post(std::uint64_t key, const void* data, std::uint64_t bytes) {
+  if (own_ < 0) return;
+  std::lock_guard guard(mutex_);
+  std::vector<char> entry(sizeof(Header) + (data != nullptr ? bytes : 0));
+  Header header{key, data != nullptr ? bytes : 0, data != nullptr, entry_magic};
+  std::memcpy(entry.data(), &header, sizeof header);
+  if (data != nullptr) std::memcpy(entry.data() + sizeof header, data, bytes);
+  // One write: a reader sees the entry whole or sees that it is not there yet.
+  if (pwrite(own_, entry.data(), entry.size(), static_cast<off_t>(end_)) == static_cast<ssize_t>(entry.size()))
+    end_ += entry.size();
+}
+
+bool Exchange::advance(Peer& peer, int rank) {
+  if (peer.file < 0) peer.file = ::open(path(rank).c_str(), O_RDONLY | O_CLOEXEC);
+  if (peer.file < 0) return false;
+  bool any = false;
+  for (;;) {
+    Header header;
+    if (pread(peer.file, &header, sizeof header, static_cast<off_t>(peer.position)) != sizeof header) return any;
+    if (header.magic != entry_magic) return any;
+    struct stat info {};
+    std::uint64_t end = peer.position + sizeof header + header.bytes;
+    if (fstat(peer.file, &info) != 0 || static_cast<std::uint64_t>(info.st_size) < end) return any;
+    peer.entries[header.key] = {peer.position + sizeof header, header.bytes, header.known != 0};
+    peer.position = end;
+    any = true;
+  }
+}
+
+Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
+  Entry entry;
+  if (own_ < 0 || rank < 0 || rank >= size_) return entry;
+  double deadline = now() + seconds;
+  for (int round = 0;; ++round) {
+    {
+      std::lock_guard guard(mutex_);
+      Peer& peer = peers_[static_cast<std::size_t>(rank)];
+      auto it = peer.entries.find(key);
+      if (it == peer.entries.end() && advance(peer, rank)) it = peer.entries.find(key);
+      if (it != peer.entries.end()) {
+        entry.arrived = true;
+        entry.known = it->second.known;
+        entry.data.resize(it->second.bytes);
+        if (!entry.data.empty() &&
+            pread(peer.file, entry.data.data(), entry.data.size(), static_cast<off_t>(it->second.position)) !=
+                static_cast<ssize_t>(entry.data.size()))
+          entry.known = false;
+        return entry;
+      }
+    }
+    if (now() > deadline) return entry;
+    pause(round);
+  }
+}
+
+std::vector<Exchange::Entry> Exchange::gather(std::uint64_t key, double seconds) {
+  std::vector<Entry> entries;
+  double deadline = now() + seconds;
+  for (int rank = 0; rank < size_; ++rank) {
+    double left = deadline - now();
+    entries.push_back(await(rank, key, left > 0 ? left : 0));
+  }
+  return entries;
+}
+
+}  // namespace maya::device

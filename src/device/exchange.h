@@ -1,0 +1,68 @@
+// Small payloads between the processes of a job, for communicators.
+//
+// All ranks that run do so on this machine, under one run directory. Each member of a communicator appends what it
+// contributes to a log of its own; the others read it when somebody looks at the result. So nobody waits at the call
+// itself, as nobody does on a stream.
+//
+//   DIR/<id>-<rank>   entries: key, bytes, known, payload
+//
+// A key is chosen by the caller so that both sides know it (sequence number of the collective, or of the message
+// between two ranks).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace maya::device {
+
+class Exchange {
+ public:
+  Exchange(std::string directory, std::uint64_t id, int rank, int size);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  bool usable() const { return own_ >= 0; }
+  // data null: the bytes are not known, which the peers must learn too.
+  void post(std::uint64_t key, const void* data, std::uint64_t bytes);
+
+  struct Entry {
+    bool arrived{}, known{};
+    std::vector<char> data;
+  };
+  // Waits for a peer's entry; gives up when `abandoned` says so or after `seconds`.
+  Entry await(int peer, std::uint64_t key, double seconds);
+  // Every member's entry, in order of rank.
+  std::vector<Entry> gather(std::uint64_t key, double seconds);
+
+ private:
+  struct Header {
+    std::uint64_t key, bytes;
+    std::uint32_t known, magic;
+  };
+  struct Peer {
+    int file = -1;
+    std::uint64_t position = 0;
+    struct Place {
+      std::uint64_t position, bytes;
+      bool known;
+    };
+    std::unordered_map<std::uint64_t, Place> entries;
+  };
+  std::string path(int rank) const;
+  bool advance(Peer& peer, int rank);
+
+  std::string directory_;
+  std::uint64_t id_;
+  int rank_, size_;
+  int own_ = -1;
+  std::uint64_t end_ = 0;
+  std::vector<Peer> peers_;
+  std::mutex mutex_;
+};
+
+}  // namespace maya::device

@@ -1,0 +1,329 @@
+#include "shim/nccl/communicator.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "session/host_clock.h"
+
+using namespace maya;
+using namespace maya::abi;
+
+namespace maya::nccl {
+
+device::Slab<Communicator, 1 << 14>& communicators() {
+  static auto* slab = new device::Slab<Communicator, 1 << 14>;
+  return *slab;
+}
+
+std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t h) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3ULL;
+  return h ^ (h >> 31);
+}
+
+double patience_seconds() {
+  static double seconds = [] {
+    const char* text = std::getenv("MAYA_PEER_TIMEOUT");
+    return text != nullptr ? std::atof(text) : 600.0;
+  }();
+  return seconds;
+}
+
+Group& group() {
+  static thread_local Group g;
+  return g;
+}
+
+namespace {
+// Keys below this are for joining and splitting.
+constexpr std::uint64_t join_key = ~std::uint64_t{0};
+}  // namespace
+
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name) {
+  auto& s = session::state();
+  Communicator* made = communicators().create();
+  if (made == nullptr) return nullptr;
+  made->id = id, made->rank = rank, made->size = size, made->name = name;
+  made->device = session::thread().device;
+  if (size > 1 && !s.settings.run_directory.empty())
+    made->exchange = std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
+  if (parent == 0) s.recorder.learn_rank(rank, size);
+  made->number = s.recorder.communicator(trace::Communicator{id, rank, size, parent, name});
+  s.recorder.record(trace::Kind::communicator_create, 0, made->number);
+  if (made->exchange) made->exchange->post(join_key, &rank, sizeof rank);
+  return made;
+}
+
+bool await_members(Communicator& c) {
+  if (!c.exchange) return true;
+  for (int peer = 0; peer < c.size; ++peer)
+    if (!c.exchange->await(peer, join_key, patience_seconds()).arrived) {
+      std::fprintf(stderr, "maya: rank %d of communicator %016llx (%d ranks) never joined; rank %d waited %.0f s\n", peer,
+                   static_cast<unsigned long long>(c.id), c.size, c.rank, patience_seconds());
+      return false;
+    }
+  session::host_clock().reanchor();  // waiting for peers is not this rank's work
+  return true;
+}
+
+namespace {
+
+// Inside a group the members of several communicators join together at its end.
+ncclResult_t join(void** out, Communicator* made) {
+  if (made == nullptr) return ncclSystemError;
+  *out = made;
+  if (group().depth > 0) {
+    group().joining.push_back(made);
+    return ncclSuccess;
+  }
+  return await_members(*made) ? ncclSuccess : ncclRemoteError;
+}
+
+std::string config_name(const ncclConfig_t* config) {
+  bool has_name = config != nullptr && config->size >= offsetof(ncclConfig_t, commName) + sizeof(char*);
+  return has_name && config->commName != nullptr && config->commName != reinterpret_cast<const char*>(std::intptr_t{NCCL_UNDEF_INT})
+             ? std::string(config->commName)
+             : std::string();
+}
+
+ncclResult_t init(void** out, int size, std::uint64_t id, int rank, const ncclConfig_t* config) {
+  session::Call call;
+  if (out == nullptr || size < 1 || rank < 0 || rank >= size) return ncclInvalidArgument;
+  if (session::touch() != 0) return ncclUnhandledCudaError;
+  return join(out, announce(id, rank, size, 0, config_name(config)));
+}
+
+struct Choice {
+  int colour, key;
+};
+
+}  // namespace
+}  // namespace maya::nccl
+
+using nccl::Communicator;
+using nccl::find;
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  if (version == nullptr) return ncclInvalidArgument;
+  // torch compares with what it was built for only to choose features; the newest we describe serves all.
+  static int number = [] {
+    const char* text = std::getenv("MAYA_NCCL_VERSION");
+    return text != nullptr ? std::atoi(text) : 23007;
+  }();
+  *version = number;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(int code) {
+  switch (code) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError: return "remote process exited or there was a network error";
+    case ncclInProgress: return "NCCL operation in progress";
+    default: return "unknown result code";
+  }
+}
+const char* ncclGetLastError(void*) { return ""; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (id == nullptr) return ncclInvalidArgument;
+  std::random_device random;
+  for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i += 4) {
+    unsigned word = random();
+    std::memcpy(id->internal + i, &word, 4);
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(void** out, int size, ncclUniqueId id, int rank) {
+  return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, nullptr);
+}
+ncclResult_t ncclCommInitRankConfig(void** out, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, config);
+}
+ncclResult_t ncclCommInitRankScalable(void** out, int size, int rank, int ids, ncclUniqueId* id, ncclConfig_t* config) {
+  if (ids < 1 || id == nullptr) return ncclInvalidArgument;
+  return nccl::init(out, size, nccl::hash(id, sizeof(ncclUniqueId)), rank, config);
+}
+// One process for all devices: its members need no exchange.
+ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
+  session::Call call;
+  if (out == nullptr || count < 1) return ncclInvalidArgument;
+  if (session::touch() != 0) return ncclUnhandledCudaError;
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  int before = session::thread().device;
+  for (int i = 0; i < count; ++i) {
+    session::thread().device = devices != nullptr ? devices[i] : i;
+    out[i] = nccl::announce(nccl::hash(&id, sizeof id), i, count, 0, "");
+  }
+  session::thread().device = before;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclConfig_t* config) {
+  session::Call call;
+  Communicator* parent = find(handle);
+  if (parent == nullptr || out == nullptr || (colour < 0 && colour != NCCL_SPLIT_NOCOLOR)) return ncclInvalidArgument;
+  std::uint64_t number = ++parent->splits;
+  std::vector<std::pair<nccl::Choice, int>> members;
+  nccl::Choice own{colour, key};
+  if (parent->exchange) {
+    std::uint64_t exchange_key = (std::uint64_t{1} << 62) | number;
+    parent->exchange->post(exchange_key, &own, sizeof own);
+    auto entries = parent->exchange->gather(exchange_key, nccl::patience_seconds());
+    for (int rank = 0; rank < parent->size; ++rank) {
+      const auto& entry = entries[static_cast<std::size_t>(rank)];
+      nccl::Choice choice{};
+      if (!entry.arrived || entry.data.size() != sizeof choice) return ncclRemoteError;
+      std::memcpy(&choice, entry.data.data(), sizeof choice);
+      if (choice.colour == colour) members.emplace_back(choice, rank);
+    }
+    session::host_clock().reanchor();
+  } else {
+    members.emplace_back(own, parent->rank);
+  }
+  *out = nullptr;
+  if (colour == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
+  std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+    return a.first.key != b.first.key ? a.first.key < b.first.key : a.second < b.second;
+  });
+  int rank = 0;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    if (members[i].second == parent->rank) rank = static_cast<int>(i);
+  std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
+  std::string name = nccl::config_name(config);
+  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), rank, static_cast<int>(members.size()), parent->id, name));
+}
+
+// The members that stay, in order; the excluded ones do not call.
+ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out, ncclConfig_t* config, int) {
+  session::Call call;
+  Communicator* parent = find(handle);
+  if (parent == nullptr || out == nullptr || excluded == nullptr || count < 1) return ncclInvalidArgument;
+  std::vector<int> left;
+  for (int rank = 0; rank < parent->size; ++rank)
+    if (std::find(excluded, excluded + count, rank) == excluded + count) left.push_back(rank);
+  auto own = std::find(left.begin(), left.end(), parent->rank);
+  if (own == left.end()) return ncclInvalidArgument;
+  std::uint64_t seed[3] = {parent->id, ++parent->splits, 0x5112};
+  std::string name = nccl::config_name(config);
+  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), static_cast<int>(own - left.begin()),
+                                        static_cast<int>(left.size()), parent->id, name));
+}
+
+ncclResult_t ncclCommGetUniqueId(void* handle, ncclUniqueId* id) { return find(handle) ? ncclGetUniqueId(id) : ncclInvalidArgument; }
+ncclResult_t ncclCommGrow(void* handle, int size, const ncclUniqueId* id, int rank, void** out, ncclConfig_t* config) {
+  if (id == nullptr) return ncclInvalidArgument;
+  if (Communicator* parent = find(handle); parent != nullptr && rank < 0) rank = parent->rank;
+  return nccl::init(out, size, nccl::hash(id, sizeof *id), rank, config);
+}
+
+ncclResult_t ncclCommFinalize(void* handle) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommDestroy(void* handle) {
+  session::Call call;
+  Communicator* c = find(handle);
+  if (c == nullptr) return ncclInvalidArgument;
+  session::state().recorder.record(trace::Kind::communicator_destroy, 0, c->number);
+  nccl::communicators().destroy(handle);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(void* handle) { return ncclCommDestroy(handle); }
+ncclResult_t ncclCommRevoke(void* handle, int) {
+  Communicator* c = find(handle);
+  if (c == nullptr) return ncclInvalidArgument;
+  c->aborted = true;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommSuspend(void* handle, int) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommResume(void* handle) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommMemStats(void* handle, int, std::uint64_t* value) {
+  if (find(handle) == nullptr || value == nullptr) return ncclInvalidArgument;
+  *value = 0;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(void* handle, int* error) {
+  Communicator* c = find(handle);
+  if (c == nullptr || error == nullptr) return ncclInvalidArgument;
+  *error = ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCount(void* handle, int* count) {
+  Communicator* c = find(handle);
+  if (c == nullptr || count == nullptr) return ncclInvalidArgument;
+  *count = c->size;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCuDevice(void* handle, int* device) {
+  Communicator* c = find(handle);
+  if (c == nullptr || device == nullptr) return ncclInvalidArgument;
+  *device = c->device;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(void* handle, int* rank) {
+  Communicator* c = find(handle);
+  if (c == nullptr || rank == nullptr) return ncclInvalidArgument;
+  *rank = c->rank;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** address, std::size_t bytes) {
+  session::Call call;
+  return session::allocate(address, bytes, device::MemoryKind::device) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclMemFree(void* address) {
+  session::Call call;
+  return session::release(address) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclCommRegister(void* handle, void* buffer, std::size_t, void** registration) {
+  if (find(handle) == nullptr || registration == nullptr) return ncclInvalidArgument;
+  *registration = buffer;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(void* handle, void*) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommWindowRegister(void* handle, void* buffer, std::size_t, void** window, int) {
+  if (find(handle) == nullptr || window == nullptr) return ncclInvalidArgument;
+  *window = buffer;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommWindowDeregister(void* handle, void*) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclWinGetUserPtr(void* handle, void* window, void** address) {
+  if (find(handle) == nullptr || address == nullptr) return ncclInvalidArgument;
+  *address = window;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart() {
+  ++nccl::group().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  session::Call call;
+  auto& g = nccl::group();
+  if (g.depth == 0) return ncclInvalidUsage;
+  if (--g.depth > 0) return ncclSuccess;
+  if (g.announced) session::state().recorder.record(trace::Kind::group_end, 0, 0);
+  g.announced = false;
+  std::vector<Communicator*> joining = std::move(g.joining);
+  g.joining.clear();
+  for (Communicator* c : joining)
+    if (!nccl::await_members(*c)) return ncclRemoteError;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  if (info != nullptr) info->estimatedTime = 0;
+  return ncclGroupEnd();
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+// A communicator of the emulated NCCL: who belongs to it, and how its members exchange small values.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "abi/nccl.h"
+#include "device/exchange.h"
+#include "device/slab.h"
+#include "maya/trace.h"
+#include "session/calls.h"
+
+namespace maya::nccl {
+
+struct Communicator {
+  std::uint64_t id{};
+  int rank{}, size{1}, device{};
+  std::uint16_t number{};          // in the recording
+  std::shared_ptr<device::Exchange> exchange;
+  std::uint64_t sequence{};        // of collectives whose values are exchanged
+  std::unordered_map<std::uint64_t, std::uint64_t> messages;   // per (from, to): sequence
+  std::uint64_t splits{};
+  bool aborted{};
+  std::string name;
+};
+
+device::Slab<Communicator, 1 << 14>& communicators();
+inline Communicator* find(void* handle) { return communicators().find(handle); }
+
+// Joins under the id: blocks until every member has joined, as NCCL does.
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name);
+bool await_members(Communicator& communicator);
+
+std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
+
+// Largest payload whose value travels.
+inline constexpr std::uint64_t value_limit = 1 << 16;
+double patience_seconds();
+
+struct Group {
+  int depth = 0;
+  bool announced = false;
+  std::vector<Communicator*> joining;
+};
+Group& group();
+
+}  // namespace maya::nccl
