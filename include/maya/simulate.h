@@ -19,7 +19,7 @@ struct Span {
   std::uint32_t rank_class{};
   std::uint16_t stream{};
   std::uint16_t communicator{};   // of the class's recording, for collectives
-  std::uint32_t op{};             // index into the class's op table
+  std::uint32_t op{};             // index into the class's op table; 0xffffffff: a host function
   std::uint32_t record{};         // index of the record that issued it (launch, graph_launch …)
   std::int64_t issue_ns{};        // the host call that issued it ended
   std::int64_t start_ns{}, end_ns{};
@@ -35,11 +35,12 @@ struct HostSpan {
   bool waiting{};                 // blocked on the device, a full queue or a lock
 };
 
-// A link of the critical path of the measured steps, in time order.
+// A link of the critical path of a measured step. Links follow each other without a gap from the step's
+// start to its end. `wait`: nothing ran on the path, e.g. the gap before a kernel starts.
 struct CriticalLink {
   enum class What : std::uint8_t { kernel, communication, copy, host, wait } what{};
   std::uint32_t rank_class{};
-  std::uint32_t record{}, op{};
+  std::uint32_t record{}, op{};   // op: 0xffffffff where there is none (host, some waits)
   std::int64_t start_ns{}, end_ns{};
 };
 
@@ -65,7 +66,7 @@ struct Timeline {
   std::uint32_t measured_steps{};       // those that count: the answer is their mean
   double step_ns{}, step_low_ns{}, step_high_ns{};   // 80 % interval
   std::vector<Breakdown> breakdown;     // per class
-  std::vector<Span> spans;              // filled when Options::keep_spans
+  std::vector<Span> spans;              // filled when Options::keep_spans; by start, class, stream
   std::vector<HostSpan> host_spans;
   std::vector<CriticalLink> critical_path;   // of one measured step
   std::int64_t end_ns{};
@@ -88,6 +89,7 @@ struct Options {
 //   overlap.memory_bound_share      0.8   SMs a kernel limited by memory bandwidth makes use of
 //   overlap.share_links             1     collectives over the same links at a time divide them
 //   host.recorded_speed             1     speed of the recording machine against the reference host
+//   host.uncertainty                0.1   how far off recorded host times may be on another host
 //   host.callback_us                10    a host function run by a stream
 Result<Timeline> simulate(const job::Job& job, const catalog::Cluster& cluster,
                           const estimate::Estimator& estimator, const network::Network& network,

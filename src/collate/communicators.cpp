@@ -117,11 +117,9 @@ Status check_channels(std::span<const Member> members,
       const Member& peer = members[static_cast<std::size_t>(index)];
       std::int32_t own = member.recording->communicators[channel.slot].rank;
       auto peer_slot = static_cast<std::uint16_t>(communicator.slots[place]);
-      const ChannelUse* back = nullptr;
-      for (const ChannelUse& other : peer.print.channels)
-        if (other.slot == peer_slot && other.peer == own) back = &other;
-      ChannelUse empty;
-      if (back == nullptr) back = &empty;
+      const ChannelUse empty;
+      std::uint32_t found = peer.print.channel(peer_slot, own);
+      const ChannelUse* back = found == job::none ? &empty : &peer.print.channels[found];
       if (channel.sends == back->receives && channel.send_hash == back->receive_hash) {
         if (back != &empty || channel.receives == 0) continue;
         // We receive what the peer never sends: it has no channel that would complain.

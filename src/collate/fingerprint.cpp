@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
-#include <unordered_map>
 
 #include "collate/hash.h"
 
@@ -216,7 +215,7 @@ class Pass {
     }
     const auto& message = std::get<PointToPoint>(work);
     std::uint64_t key = std::uint64_t{r.aux} << 32 | static_cast<std::uint32_t>(message.peer);
-    auto [it, fresh] = channel_number_.try_emplace(key, result_.channels.size());
+    auto [it, fresh] = result_.channel_number.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
     if (fresh) result_.channels.push_back({r.aux, message.peer});
     ChannelUse& use = result_.channels[it->second];
     std::uint64_t bytes = static_cast<std::uint64_t>(message.bytes);
@@ -237,7 +236,6 @@ class Pass {
   std::vector<Thread> threads_;
   std::vector<int> thread_number_;
   std::unordered_map<std::uint32_t, std::uint64_t> events_;
-  std::unordered_map<std::uint64_t, std::size_t> channel_number_;
   const Record* wide_{};
 };
 

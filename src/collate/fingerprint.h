@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "maya/result.h"
@@ -30,6 +31,13 @@ struct Fingerprint {
   std::uint64_t hash{};
   std::vector<CollectiveUse> collectives;   // per communicator slot
   std::vector<ChannelUse> channels;
+  std::unordered_map<std::uint64_t, std::uint32_t> channel_number;   // by slot and peer
+
+  // Index into channels, or 0xffffffff.
+  std::uint32_t channel(std::uint32_t slot, std::int32_t peer) const {
+    auto it = channel_number.find(std::uint64_t{slot} << 32 | static_cast<std::uint32_t>(peer));
+    return it == channel_number.end() ? 0xffffffff : it->second;
+  }
 };
 
 // Also checks that every index in the recording is within its table, so that later passes need not.

@@ -26,12 +26,6 @@ std::uint64_t spread(const job::Communicator& communicator, int gpus_per_node) {
   return h;
 }
 
-std::uint32_t channel_back(const Member& peer, std::uint32_t slot, std::int32_t own) {
-  for (std::uint32_t i = 0; i < peer.print.channels.size(); ++i)
-    if (peer.print.channels[i].slot == slot && peer.print.channels[i].peer == own) return i;
-  return job::none;
-}
-
 // One rank's channel as its partner sees it; fixed over the refinement, so found once.
 struct Partner {
   std::uint32_t member{job::none}, slot{job::none}, channel{job::none};
@@ -64,8 +58,8 @@ class Refinement {
         if (int index = find_member(members, rank); index >= 0) {
           partner.member = static_cast<std::uint32_t>(index);
           partner.slot = communicator.slots[place];
-          partner.channel = channel_back(members[partner.member], partner.slot,
-                                         member.recording->communicators[channel.slot].rank);
+          partner.channel = members[partner.member].print.channel(
+              partner.slot, member.recording->communicators[channel.slot].rank);
         }
         partners.push_back(partner);
       }
@@ -153,9 +147,8 @@ std::vector<job::Channel> channels_of(const Member& member, std::span<const Memb
     std::int32_t rank = communicator.ranks[place];
     if (int index = find_member(members, rank); index >= 0) {
       channel.peer_class = class_of_rank[static_cast<std::size_t>(rank)];
-      channel.peer_channel =
-          channel_back(members[static_cast<std::size_t>(index)], communicator.slots[place],
-                       member.recording->communicators[use.slot].rank);
+      channel.peer_channel = members[static_cast<std::size_t>(index)].print.channel(
+          communicator.slots[place], member.recording->communicators[use.slot].rank);
       if (channel.peer_channel == job::none) channel.peer_class = job::none;
     }
     result.push_back(channel);

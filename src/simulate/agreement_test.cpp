@@ -83,6 +83,14 @@ std::string against_slow(const Script& script, const catalog::Cluster& cluster) 
     if (step.start_ns != begin || step.end_ns != end)
       return fmt::format("step {}: fast {}…{}, slow {}…{}", k, step.start_ns, step.end_ns, begin, end);
   }
+  // The critical path covers its step without a gap.
+  const simulate::Step& last = run.timeline.steps[1];
+  std::int64_t at = last.start_ns;
+  for (const simulate::CriticalLink& link : run.timeline.critical_path) {
+    if (link.start_ns != at) return fmt::format("the critical path has a gap: {}…{}", at, link.start_ns);
+    at = link.end_ns;
+  }
+  if (at != last.end_ns) return fmt::format("the critical path ends at {}, the step at {}", at, last.end_ns);
   for (std::size_t c = 0; c < job->classes.size(); ++c) {
     const simulate::Breakdown &f = run.timeline.breakdown[c], &s = slow.breakdown[c];
     double pairs[][2] = {{f.compute_ns, s.compute_ns}, {f.communication_ns, s.communication_ns},

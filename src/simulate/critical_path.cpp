@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <unordered_map>
 
 namespace maya::simulate {
 namespace {
 
 using What = CriticalLink::What;
-
-// How far off recorded host times are on another host, when only a speed factor is known.
-constexpr double host_uncertainty = 0.1;
 
 class Walk {
  public:
@@ -33,6 +31,8 @@ class Walk {
     at_end_ = true;
     while (time_ > start_ && step()) {
     }
+    // What is left was waited for things of the step before, all over by its end.
+    if (!links_.empty()) link(What::wait, links_.back().rank_class, links_.back().record, none, start_, time_);
     std::reverse(links_.begin(), links_.end());
     return std::move(links_);
   }
@@ -149,17 +149,18 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
   auto add_communication = [&](const CommunicationTime& t, double ns) {
     add(communication + t.link, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
   };
+  std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> times_of_record;   // per class
   for (const CriticalLink& link : path) {
     double ns = static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == CriticalLink::What::host) {
-      add(host, ns, 1, 1 - host_uncertainty, 1 + host_uncertainty);
+      add(host, ns, 1, 1 - plan.model.host_uncertainty, 1 + plan.model.host_uncertainty);
     } else if (link.what == CriticalLink::What::communication) {
+      auto& calls = times_of_record[link.rank_class];
       const Program& program = plan.classes[link.rank_class];
-      for (const Communication& call : program.communications)
-        if (call.record == link.record && call.op == link.op) {
-          add_communication(program.communication_times[call.time], ns);
-          break;
-        }
+      if (calls.empty())
+        for (const Communication& call : program.communications)
+          calls.try_emplace(std::uint64_t{call.record} << 32 | call.op, call.time);
+      add_communication(program.communication_times[calls.at(std::uint64_t{link.record} << 32 | link.op)], ns);
     } else if (link.op != none && link.what != CriticalLink::What::wait) {
       add_op(link.rank_class, link.op, ns);
     } else {

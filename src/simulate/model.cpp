@@ -53,6 +53,7 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   m.communication_rate = fraction(1 / (1 + std::max(0.0, extra("overlap.communication_slowdown", 0.05))));
   m.max_communication_share = fraction(std::clamp(extra("overlap.max_communication_share", 0.5), 0.0, 0.95));
   m.memory_bound_share = fraction(extra("overlap.memory_bound_share", 0.8));
+  m.host_uncertainty = std::clamp(extra("host.uncertainty", 0.1), 0.0, 1.0);
   m.share_links = extra("overlap.share_links", 1) != 0;
   const catalog::Gpu& gpu = cluster.gpu;
   m.sms = std::max(1, gpu.sms);

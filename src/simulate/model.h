@@ -28,6 +28,7 @@ struct Model {
   std::uint32_t communication_rate{one};      // of transfers while a kernel runs
   std::uint32_t max_communication_share{one};
   std::uint32_t memory_bound_share{one};
+  double host_uncertainty{};                  // of recorded host time on another host
   bool take_sms{true};                        // communication takes SMs from kernels
   bool share_links{true};
   int sms{1}, gpus_per_node{1};

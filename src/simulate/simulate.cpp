@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include "simulate/critical_path.h"
 #include "simulate/engine.h"
@@ -50,6 +51,7 @@ class Simulation {
     for (const auto& engine : engines_) timeline_.end_ns = std::max(timeline_.end_ns, engine->end());
     for (const Program& program : plan_.classes) timeline_.simulated_ops += program.works;
     path();
+    sort_spans();
     return std::move(timeline_);
   }
 
@@ -125,6 +127,18 @@ class Simulation {
       b.host_bound_ns = std::min(b.host_bound_ns, b.idle_ns);
       timeline_.breakdown.push_back(b);
     }
+  }
+
+  // Classes run in turns; a reader wants time order.
+  void sort_spans() {
+    std::sort(timeline_.spans.begin(), timeline_.spans.end(), [](const Span& a, const Span& b) {
+      return std::tuple(a.start_ns, a.rank_class, a.stream, a.record, a.end_ns, a.op) <
+             std::tuple(b.start_ns, b.rank_class, b.stream, b.record, b.end_ns, b.op);
+    });
+    std::sort(timeline_.host_spans.begin(), timeline_.host_spans.end(), [](const HostSpan& a, const HostSpan& b) {
+      return std::tuple(a.start_ns, a.rank_class, a.thread, a.record, a.end_ns) <
+             std::tuple(b.start_ns, b.rank_class, b.thread, b.record, b.end_ns);
+    });
   }
 
   void path() {

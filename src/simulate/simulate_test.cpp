@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "collate/testing/recording_builder.h"
 #include "maya/collate.h"
 #include "simulate/testing/plain_machine.h"
@@ -168,7 +170,7 @@ TEST(Simulate, EventWaitMeansTheLatestRecordBeforeIt) {
   r.on(0).record(9);                       // later: not what the wait meant
   Timeline t = run(r);
   EXPECT_EQ(t.end_ns, 600);
-  EXPECT_EQ(t.spans[1].end_ns, 110);
+  EXPECT_EQ(t.spans[2].end_ns, 110);
 }
 
 TEST(Simulate, BlockingCallsWaitAndFreeSynchronizes) {
@@ -238,6 +240,49 @@ TEST(Simulate, ThreadsRunBesideEachOtherUnlessResumed) {
   RecordingBuilder s;
   s.host(1000).thread(0).kernel(1).thread(1).flags(trace::resumed).kernel(1);
   EXPECT_EQ(run(s).end_ns, 2001);
+}
+
+TEST(Simulate, KilledRankLeavesTheStepsBeforeIt) {
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordingBuilder r(rank, 2);
+    auto world = r.communicator(5, {0, 1});
+    for (int step = 0; step < 6 - 2 * rank; ++step) r.kernel(100).collective(world, 50).optimizer(10);
+    ranks.push_back(r.done());
+  }
+  ranks[1].complete = false;
+  auto job = collate::collate(std::move(ranks));
+  ASSERT_TRUE(job) << job.error().message;
+  Timeline t = run(*job);
+  EXPECT_EQ(t.step_ns, 160);
+  EXPECT_FALSE(t.notes.empty());
+}
+
+TEST(Simulate, DeadlockIsAnErrorThatNamesWhoWaits) {
+  // Two ranks call two collectives in opposite order on one stream each: a real job would hang.
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordingBuilder r(rank, 2);
+    auto a = r.communicator(5, {0, 1}), b = r.communicator(6, {0, 1});
+    r.collective(rank == 0 ? a : b, 10).collective(rank == 0 ? b : a, 10);
+    ranks.push_back(r.done());
+  }
+  auto t = simulate::simulate(collated(std::move(ranks)), plain_cluster(), testing::SizeEstimator(), testing::SizeNetwork());
+  ASSERT_FALSE(t);
+  EXPECT_NE(t.error().message.find("rank 1"), std::string::npos) << t.error().message;
+}
+
+TEST(Simulate, IntervalWidensWithTheUncertaintyOfWhatIsOnThePath) {
+  RecordingBuilder r;
+  r.kernel(1000).kernel(1000);
+  Timeline t = run(r);
+  EXPECT_DOUBLE_EQ(t.step_ns, 2000);
+  EXPECT_NEAR(t.step_low_ns, 1800, 1e-6);    // one family: errors go the same way
+  EXPECT_NEAR(t.step_high_ns, 2400, 1e-6);
+  RecordingBuilder two;
+  two.kernel(1000).optimizer(1000);
+  t = run(two);
+  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);   // two: independent
 }
 
 TEST(Simulate, ClusterTooSmallIsSaid) {

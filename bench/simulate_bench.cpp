@@ -1,0 +1,216 @@
+// How fast the simulator is, against limits measured in the same run: a linear pass over the same records
+// and a binary heap of as many events. Prints operations per second and ratios; with --require the program
+// fails below the floor the project sets (5 million simulated ops per second and core).
+//
+//   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down here
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "maya/collate.h"
+#include "maya/simulate.h"
+
+namespace {
+
+using namespace maya;
+
+// Time of this thread, so that a busy machine does not enter.
+double seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Durations from the sizes alone: the estimator is asked once per distinct op, so its speed does not count.
+class Roofline final : public estimate::Estimator {
+ public:
+  estimate::Estimate operator()(const Op& op) const override {
+    double ns = 2000;
+    if (const auto* g = std::get_if<Gemm>(&op.work))
+      ns += 2.0 * static_cast<double>(g->m) * static_cast<double>(g->n) * static_cast<double>(g->k) / 4e5;
+    if (const auto* p = std::get_if<Pointwise>(&op.work)) ns += static_cast<double>(p->elements) / 500;
+    if (const auto* p = std::get_if<OptimizerStep>(&op.work)) ns += static_cast<double>(p->elements) / 100;
+    return {ns, 0.9 * ns, 1.1 * ns, estimate::Origin::first_principles};
+  }
+};
+
+class Ring final : public network::Network {
+ public:
+  network::CollectiveTime collective(const Collective& op, std::span<const std::int32_t>) const override {
+    return time(2e4 + static_cast<double>(op.bytes) / 200);
+  }
+  network::CollectiveTime messages(std::span<const network::Message> group) const override {
+    return time(1e4 + static_cast<double>(group[0].bytes) / 50);
+  }
+
+ private:
+  static network::CollectiveTime time(double ns) {
+    network::CollectiveTime t;
+    t.ns = ns, t.low_ns = 0.9 * ns, t.high_ns = 1.1 * ns, t.channels = 16;
+    return t;
+  }
+};
+
+// What PyTorch issues for GPT training with data parallelism: forward and backward of each layer from two
+// host threads, gradients reduced in buckets on another stream with events around, an optimizer, a loss
+// read back.
+trace::Recording gpt(int rank, int world, int stages, int layers, int steps) {
+  trace::Recording r;
+  r.identity.rank = rank, r.identity.world_size = world;
+  r.complete = true;
+  auto add_op = [&](Work work, const char* name) {
+    r.ops.push_back({std::move(work), name, {}});
+    return static_cast<std::uint32_t>(r.ops.size() - 1);
+  };
+  using trace::Kind;
+  const int stage = rank * stages / world, per_stage = world / stages;
+  std::uint32_t gemm[4], pointwise[3];
+  for (int i = 0; i < 4; ++i) gemm[i] = add_op(Gemm{1024 * (1 + i % 2), 2048, 1024 * (1 + i / 2)}, "gemm");
+  for (int i = 0; i < 3; ++i) pointwise[i] = add_op(Pointwise{(1 << 20) << i, 4 << 20, 4 << 20}, "pointwise");
+  const std::uint32_t adam = add_op(OptimizerStep{OptimizerKind::adam, 50'000'000, 100}, "adam");
+  const std::uint32_t reduce = add_op(Collective{CollectiveKind::all_reduce, 25 << 20, DType::bf16}, "ncclAllReduce");
+  const std::uint32_t back = add_op(Copy{4, CopyDirection::device_to_host, true}, "loss");
+  const std::uint32_t send_forward = add_op(PointToPoint{true, 8 << 20, stage + 1}, "ncclSend");
+  const std::uint32_t receive_forward = add_op(PointToPoint{false, 8 << 20, stage - 1}, "ncclRecv");
+  r.communicators.push_back({static_cast<std::uint64_t>(100 + stage), rank % per_stage, per_stage, 0, "data"});
+  r.communicators.push_back({static_cast<std::uint64_t>(1000 + rank % per_stage), stage, stages, 0, "pipeline"});
+  std::uint32_t event = 0;
+  auto add = [&](Kind kind, std::uint32_t value, std::uint16_t stream, std::uint16_t thread, std::uint8_t flags,
+                 std::uint32_t host, std::uint16_t aux = 0) {
+    r.records.push_back({kind, flags, thread, host, stream, aux, value});
+  };
+  add(Kind::stream_create, 0, 1, 0, trace::non_blocking, 0, 1000);
+  for (int s = 0; s < steps; ++s) {
+    if (stage > 0) add(Kind::point_to_point, receive_forward, 0, 0, trace::legacy, 3000, 1);
+    for (int l = 0; l < layers; ++l)
+      for (int k = 0; k < 12; ++k)
+        add(Kind::launch, k % 3 == 0 ? gemm[k / 3] : pointwise[k % 3], 0, 0, trace::legacy, 4000);
+    if (stage + 1 < stages) add(Kind::point_to_point, send_forward, 0, 0, trace::legacy, 3000, 1);
+    for (int l = 0; l < layers; ++l) {
+      for (int k = 0; k < 20; ++k)
+        add(Kind::launch, k % 3 == 0 ? gemm[k / 3 % 4] : pointwise[k % 3], 0, 1,
+            trace::legacy | (l == 0 && k == 0 ? trace::resumed : 0), 5000);
+      add(Kind::event_record, ++event, 0, 1, trace::legacy, 500);
+      add(Kind::stream_wait_event, event, 1, 1, 0, 300);
+      add(Kind::collective, reduce, 1, 1, 0, 2000, 0);
+    }
+    add(Kind::event_record, ++event, 1, 0, trace::resumed, 500);
+    add(Kind::stream_wait_event, event, 0, 0, trace::legacy, 300);
+    for (int k = 0; k < 8; ++k) add(Kind::launch, adam, 0, 0, trace::legacy, 9000);
+    add(Kind::copy, back, 0, 0, trace::legacy | trace::blocking, 4000);
+  }
+  return r;
+}
+
+catalog::Cluster cluster_for(int world) {
+  catalog::Cluster c;
+  c.name = "bench";
+  c.gpus_per_node = 8;
+  c.nodes = (world + 7) / 8;
+  c.gpu.sms = 132;
+  c.gpu.launch_latency_us = 1;
+  c.host.launch_us = 3, c.host.event_us = 0.5, c.host.sync_us = 2, c.host.memcpy_us = 4;
+  return c;
+}
+
+double best_of(int times, auto&& what) {
+  double best = 1e30;
+  for (int i = 0; i < times; ++i) {
+    double start = seconds();
+    what();
+    best = std::min(best, seconds() - start);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool require = false;
+  std::vector<trace::Recording> recorded;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--require") == 0) {
+      require = true;
+      continue;
+    }
+#ifdef MAYA_BENCH_READS
+    auto r = trace::read(argv[i]);
+    if (!r) return std::fprintf(stderr, "%s\n", r.error().message.c_str()), 1;
+    recorded.push_back(std::move(*r));
+#endif
+  }
+  struct Case { const char* name; int world, stages, layers, steps; };
+  const Case cases[] = {{"gpt, 1 class, 8 ranks", 8, 1, 24, 200},  {"gpt, 1 class, 400 steps", 8, 1, 24, 400},
+                        {"gpt, 4 stages, 32 ranks", 32, 4, 24, 100}, {"gpt, 8 stages, 64 ranks", 64, 8, 24, 100}};
+  simulate::Options options;
+  std::printf("%-26s %10s %10s %10s %9s %9s %9s %9s\n", "", "records", "ops", "Mops/s", "Mrec/s", "collate s",
+              "/linear", "/heap");
+  double slowest = 1e30;
+  auto measure = [&](const char* name, std::vector<trace::Recording> recordings) {
+    const int world = recordings[0].identity.world_size;
+    double start = seconds();
+    collate::Options how;
+    how.gpus_per_node = 8;
+    auto job = collate::collate(std::move(recordings), how);
+    double collating = seconds() - start;
+    if (!job) {
+      std::fprintf(stderr, "%s\n", job.error().message.c_str());
+      std::exit(1);
+    }
+    std::size_t records = 0;
+    for (const auto& c : job->classes) records += c.recording.records.size();
+    catalog::Cluster cluster = cluster_for(world);
+    std::uint64_t ops = 0;
+    double time = best_of(3, [&] {
+      auto t = simulate::simulate(*job, cluster, Roofline(), Ring(), options);
+      if (!t) {
+        std::fprintf(stderr, "%s\n", t.error().message.c_str());
+        std::exit(1);
+      }
+      ops = t->simulated_ops;
+    });
+    // Limit one: a pass that only reads the records.
+    volatile std::uint64_t sink = 0;
+    double linear = best_of(5, [&] {
+      std::uint64_t sum = 0;
+      for (const auto& c : job->classes)
+        for (const auto& r : c.recording.records) sum += r.value + r.host_ns;
+      sink = sink + sum;
+    });
+    // Limit two: as many events through a binary heap of 64.
+    double heap = best_of(3, [&] {
+      std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
+      std::uint64_t x = 88172645463325252ull;
+      for (int i = 0; i < 64; ++i) queue.push(static_cast<std::uint64_t>(i));
+      for (std::size_t i = 0; i < records; ++i) {
+        std::uint64_t t = queue.top();
+        queue.pop();
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        queue.push(t + (x & 1023));
+      }
+      sink = sink + queue.top();
+    });
+    double rate = static_cast<double>(ops) / time / 1e6;
+    slowest = std::min(slowest, rate);
+    std::printf("%-26s %10zu %10llu %10.2f %9.2f %9.3f %8.1fx %8.2fx\n", name, records,
+                static_cast<unsigned long long>(ops), rate, static_cast<double>(records) / time / 1e6, collating,
+                time / linear, time / heap);
+  };
+  if (!recorded.empty()) measure("recorded run", std::move(recorded));
+  for (const Case& c : cases) {
+    std::vector<trace::Recording> ranks;
+    for (int rank = 0; rank < c.world; ++rank) ranks.push_back(gpt(rank, c.world, c.stages, c.layers, c.steps));
+    measure(c.name, std::move(ranks));
+  }
+  std::printf("ratios: time against a linear pass over the same records; against a binary heap of as many events\n");
+  if (require && slowest < 5) {
+    std::fprintf(stderr, "simulate_bench: %.2f million ops per second, at least 5 are required\n", slowest);
+    return 1;
+  }
+  return 0;
+}
