@@ -61,7 +61,7 @@ ExchangeTime Exchange::messages(std::span<const Message> group) const {
     } else {
       network = true;
       if (cluster_.nics_per_node < 1 || cluster_.nic.gbps <= 0) result.reachable = false;
-      double over = cluster_.oversubscription;
+      double over = crosses_spine(cluster_, m.from, m.to) ? cluster_.oversubscription : 1;
       from.card_out += bytes, to.card_in += bytes;
       nodes[m.from / cluster_.gpus_per_node].card_out += bytes * over;
       nodes[m.to / cluster_.gpus_per_node].card_in += bytes * over;

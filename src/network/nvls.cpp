@@ -59,7 +59,7 @@ void add_nvls(const Context& x, std::vector<Candidate>& out) {
   double out_us = t.hw[kNet][c.algorithm][kSimple] + 2 * t.net_latency_us;
   c.tuner_latency_us = in + 2 * depth * out_us;
   c.latency_us = m.start_us + m.nvls_us + 2 * depth * x.network_hop_us(out_us);
-  c.fill_bytes = many ? m.fill_nvls_tree : wide ? m.fill_nvls_wide : m.fill_nvls;
+  c.fill_bytes = wide ? m.fill_nvls_wide : many ? m.fill_nvls_tree : m.fill_nvls;
   c.half_bytes = many ? m.half_nvls_tree : m.half_nvls;
   c.channels = std::max(16, std::min(32, 2 * heads));
   c.thread_threshold = 64;

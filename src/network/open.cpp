@@ -6,6 +6,7 @@
 #include "catalog/model.h"
 #include "network/closed_form.h"
 #include "network/environment.h"
+#include "network/flow_network.h"
 
 namespace maya::network {
 
@@ -28,7 +29,7 @@ Status check(const catalog::Cluster& c, int world_size) {
 
 Result<std::unique_ptr<Network>> open_network(const catalog::Cluster& cluster,
                                               const std::map<std::string, std::string>& environment,
-                                              Model) {
+                                              Model model) {
   if (auto status = check(cluster, cluster.world_size()); !status) return status.error();
   catalog::Cluster complete = cluster;
   if (!complete.extra.count("time.start_us")) {  // made by hand, not by the catalogue
@@ -41,8 +42,11 @@ Result<std::unique_ptr<Network>> open_network(const catalog::Cluster& cluster,
   }
   auto parameters = parameters_of(complete.extra);
   if (!parameters) return parameters.error();
-  std::unique_ptr<Network> network =
-      std::make_unique<ClosedForm>(complete, *parameters, environment_of(environment));
+  std::unique_ptr<Network> network;
+  if (model == Model::flow)
+    network = std::make_unique<FlowNetwork>(complete, *parameters, environment_of(environment));
+  else
+    network = std::make_unique<ClosedForm>(complete, *parameters, environment_of(environment));
   return network;
 }
 

@@ -14,6 +14,13 @@ bool nvlink_between(const catalog::Cluster& cluster, int a, int b) {
   return domain > 1 && a / domain == b / domain;
 }
 
+bool crosses_spine(const catalog::Cluster& cluster, int low, int high) {
+  // A leaf holds gpus_per_leaf GPUs: of neighbouring nodes, or, by rails, one of each node.
+  int leaf = cluster.gpus_per_leaf;
+  if (cluster.rail_optimized && leaf > 0) leaf *= cluster.gpus_per_node;
+  return leaf <= 0 || low / leaf != high / leaf;
+}
+
 Shape shape_of(const catalog::Cluster& cluster, std::span<const std::int32_t> ranks) {
   Shape shape;
   shape.ranks = static_cast<int>(ranks.size());
@@ -45,10 +52,7 @@ Shape shape_of(const catalog::Cluster& cluster, std::span<const std::int32_t> ra
     ++shape.islands, i = j;
   }
   if (shape.islands > 1) {
-    // A leaf holds gpus_per_leaf GPUs: of neighbouring nodes, or, by rails, one of each node.
-    int leaf = cluster.gpus_per_leaf;
-    if (cluster.rail_optimized && leaf > 0) leaf *= cluster.gpus_per_node;
-    shape.spine = leaf <= 0 || low / leaf != high / leaf;
+    shape.spine = crosses_spine(cluster, low, high);
   }
   return shape;
 }

@@ -28,6 +28,8 @@ struct Shape {
 int island_size(const catalog::Cluster& cluster);
 // True when two GPUs of one island are joined by NVLink.
 bool nvlink_between(const catalog::Cluster& cluster, int a, int b);
+// The traffic of ranks from `low` to `high` leaves its leaf switch.
+bool crosses_spine(const catalog::Cluster& cluster, int low, int high);
 Shape shape_of(const catalog::Cluster& cluster, std::span<const std::int32_t> ranks);
 
 }  // namespace maya::network

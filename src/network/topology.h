@@ -1,0 +1,43 @@
+// The links of a cluster and the way from one GPU to another.
+//
+// Per GPU: its link inside the island, out and in. Per machine: its cards, out and in, grouped so
+// that every GPU has one group (several cards of one GPU are one group, one card of several GPUs
+// too). Per leaf switch: its trunk to the spine, up and down, where the spine is oversubscribed.
+#pragma once
+
+#include <vector>
+
+#include "maya/catalog.h"
+#include "network/max_min.h"
+#include "network/parameters.h"
+
+namespace maya::network {
+
+class Topology {
+ public:
+  Topology(const catalog::Cluster& cluster, const Time& time);
+
+  const std::vector<double>& capacities() const { return capacity_; }  // bytes per ns = GB/s
+  int gpu_out(int rank) const { return 2 * rank; }
+  int gpu_in(int rank) const { return 2 * rank + 1; }
+  // -1 without a network.
+  int card_out(int rank) const;
+  int card_in(int rank) const;
+  int cards_of(int rank) const;  // the card group's number, all over the cluster
+  // Up and down trunks between two ranks' leaves, -1 where they share one or nothing limits.
+  int trunk_up(int from, int to) const;
+  int trunk_down(int from, int to) const;
+  bool same_island(int a, int b) const { return a / island_ == b / island_; }
+
+  void route(int from, int to, double weight, std::vector<Use>& out) const;
+
+ private:
+  int leaf(int rank) const;
+
+  int gpus_per_node_, island_, groups_, leaves_{}, first_card_{-1}, first_trunk_{-1};
+  int nodes_per_leaf_{};
+  bool rails_{};
+  std::vector<double> capacity_;
+};
+
+}  // namespace maya::network
