@@ -38,7 +38,7 @@ def validated(part, label, family, gpu, left_out, groups, count=5, note=None):
     return rows
 
 
-def jointly(kind, members, free, base, starts, limit=600, rounds=3, names=None):
+def jointly(kind, members, free, base, starts, limit=300, rounds=2):
     """One set of parameters for several GPUs: what a GPU nobody measured gets."""
     parts = []
     for family, extra in members:
@@ -77,8 +77,8 @@ def gemm_tensor(folder, chips):
     part, label = "Matrix products, fp16 / bf16", "gemm fp16"
     for gpu, scope in (("a100-80gb-sxm", "ampere-8.0"), ("a40", "ampere-8.6"), ("h100-sxm", "hopper")):
         d = table[(table.gpu == gpu) & (table.ns >= 8000)].reset_index(drop=True)
-        family = Family("gemm", chips[gpu], d, GEMM, GEMM_BASE, GEMM_STARTS, trees=110, leaves=15, bound=0.35,
-                        limit=1500, cool=d.cool.values)
+        family = Family("gemm", chips[gpu], d, GEMM, GEMM_BASE, GEMM_STARTS, trees=100, leaves=15, bound=0.35,
+                        limit=700, rounds=3, cool=d.cool.values)
         rows += validated(part, label, family, gpu, "whole models", d.model.values)
         bounds = family.bounds
         rows += validated(part, label, family, gpu, "all rows of an N×K", d.shape_group.values)[:1]
@@ -124,7 +124,7 @@ def gemm_plain(folder, chips):
             d = tables[name][tables[name].gpu == gpu].reset_index(drop=True)
             base = F32_BASE if trained_linear is None else {**F32_BASE, **trained_linear[0]}
             family = Family("gemm", chips[gpu], d, F32, base, (base,), trees=90, leaves=12, bound=0.3,
-                            overhead=True, limit=1200)
+                            overhead=True, limit=600, rounds=2)
             groups = [f"{int(np.log2(max(1, a)) * 2)}.{int(np.log2(max(1, b)) * 2)}.{int(np.log2(max(1, c)) * 2)}"
                       for a, b, c in zip(d.M, d.N, d.K)]
             rows += validated(part, label, family, gpu, "half-octave M×N×K cells", groups, 4)[:1]
@@ -245,7 +245,7 @@ class AttentionSweep(Family):
         ns = ns + self.both * shipped.evaluate("attention", self.chip, self.back_ops, params)
         return ns if rows is None else ns[rows]
 
-    def physics(self, rows):
+    def physics(self, rows, quick=False):
         return search.fit(lambda p, _: self.times(p, rows), self.ns[rows], self.base, self.free, self.starts, self.rounds)
 
     def predict(self, trained, rows=None, **_):

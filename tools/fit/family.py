@@ -35,7 +35,7 @@ class Family:
     max(F, c + kernel) with F and c fitted along (events around one call from an idle queue)."""
 
     def __init__(self, kind, chip, table, free, base=None, starts=({},), trees=60, leaves=8, bound=0.25,
-                 overhead=False, name="", limit=1500, rounds=3, others=None, cool=None, weights=None):
+                 overhead=False, name="", limit=600, rounds=3, others=None, cool=None, weights=None):
         self.kind, self.chip, self.free, self.starts = kind, chip, free, starts
         self.base = {**shipped.defaults(kind), **(base or {})}
         self.trees, self.leaves, self.bound = trees, leaves, bound
@@ -52,7 +52,7 @@ class Family:
         kernel = kernel * np.exp(-extra[-1] * cool) if self.has_cool else kernel
         return np.maximum(extra[0], extra[1] + kernel) if self.overhead else kernel
 
-    def physics(self, rows):
+    def physics(self, rows, quick=False):
         rows = thin(rows, self.limit)
         ops = shipped.Ops([self.texts[i] for i in rows], self.name)
         measured = self.ns[rows]
@@ -63,10 +63,10 @@ class Family:
         cool = self.cool[rows]
         return search.fit(
             lambda p, e: self._time(shipped.evaluate(self.kind, self.chip, ops, p, **self.others), e, cool),
-            measured, self.base, self.free, self.starts, self.rounds, nuisance)
+            measured, self.base, self.free, self.starts[:1] if quick else self.starts, 2 if quick else self.rounds, nuisance)
 
-    def train(self, rows):
-        params, extra, _ = self.physics(rows)
+    def train(self, rows, quick=False):
+        params, extra, _ = self.physics(rows, quick)
         correction = None
         if self.trees:
             kernel, features = shipped.evaluate(self.kind, self.chip, self.ops, params, features=True, **self.others)
@@ -103,7 +103,7 @@ class Family:
         seen = np.zeros(len(self.ns), dtype=bool)
         for f in np.unique(fold):
             rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            trained = self.train(rows)
+            trained = self.train(rows, quick=True)
             out[test] = self.predict(trained, test)
             if self.overhead:
                 seen[test] = self.ns[test] > 1.3 * trained[1][0]
