@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "catalog/directory.h"
 #include "catalog/flat.h"
 
 namespace maya::session {
@@ -68,7 +69,7 @@ Settings Settings::from_environment() {
     return s;
   }
   s.cluster = *cluster;
-  if (const char* models = std::getenv("MAYA_CATALOG")) s.models_directory = models;
+  if (auto directory = catalog::find_directory()) s.models_directory = *directory;
 
   s.rank = number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}, -1);
   s.local_rank = number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",

@@ -58,6 +58,7 @@ struct MAYA_EXPORT State {
   std::map<std::uint64_t, std::uint64_t> pinned;   // host allocations: address → bytes
   std::shared_mutex pinned_mutex;
   std::atomic<double> host_model_ns{0};
+  std::atomic<bool> timing_wanted{false};  // the program has made an event that measures time
 
   int device_count() const { return static_cast<int>(settings.devices.size()); }
 };

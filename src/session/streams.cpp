@@ -162,6 +162,7 @@ int event_create(Event*& event, unsigned flags) {
   if (event == nullptr) return code::out_of_memory;
   event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
   event->flags = flags;
+  if (!(flags & 2)) s.timing_wanted.store(true, std::memory_order_relaxed);
   event->device = thread().device;
   return code::success;
 }
@@ -239,7 +240,8 @@ int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t fla
     return capture_node(stream, node, record) ? code::success : code::capture_invalidated;
   }
   if (stream.legacy) flags |= trace::Flag::legacy;
-  stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + modelled_op_ns(op);
+  if (s.timing_wanted.load(std::memory_order_relaxed)) [[unlikely]]
+    stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + modelled_op_ns(op);
   s.recorder.record(kind, stream.id, op, flags, aux);
   return code::success;
 }
