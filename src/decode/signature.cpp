@@ -17,7 +17,7 @@ constexpr std::string_view names[] = {
     "_bfloat16_to_float_cuda_kernel", "_float_to_bfloat16_cuda_kernel", "compute_cuda_kernel",
     "randperm_handle_duplicate_keys_kernel", "elementwise_kernel_with_index",
     "one_shot_all_reduce_kernel", "two_shot_all_reduce_kernel", "two_shot_all_reduce_kernel_inplace",
-    "multimem_all_reduce_kernel", "multimem_one_shot_reduce_kernel", "multimem_all_gather_kernel"};
+    "multimem_all_reduce_kernel", "multimem_one_shot_reduce_kernel", "multimem_one_shot_all_reduce_kernel", "multimem_all_gather_kernel"};
 
 constexpr std::string_view prefixes[] = {"nvshmem", "__nv_static_", "__cuda_sm", "_Kernel_", "trsm_template"};
 
