@@ -272,7 +272,7 @@ Findings examine(const std::string& python_name) {
       return findings;
     }
     auto environment = launch::training_environment(launch::current_environment(), *installation,
-                                                    {scratch.path(), 0});
+                                                    {scratch.path(), catalogue->directory(), 0});
     if (!environment) {
       findings.push_back({"preload", State::wrong, environment.error().message});
       return findings;

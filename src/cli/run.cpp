@@ -64,12 +64,11 @@ std::string run_name(const std::vector<std::string>& command) {
   return fs::path(command.front()).filename().string();
 }
 
-Result<catalog::Cluster> resolve_cluster(const Options& options, const predict::Settings& settings,
-                                         int nodes, std::string& spec) {
-  auto catalogue = catalog::Catalog::load();
-  if (!catalogue) return catalogue.error();
+Result<catalog::Cluster> resolve_cluster(const catalog::Catalog& catalogue, const Options& options,
+                                         const predict::Settings& settings, int nodes,
+                                         std::string& spec) {
   spec = options.cluster;
-  auto cluster = catalogue->cluster(spec, settings.cluster);
+  auto cluster = catalogue.cluster(spec, settings.cluster);
   if (!cluster || cluster->nodes >= nodes) return cluster;
   if (spec.find(':') != std::string::npos || fs::exists(spec)) {
     return Error{
@@ -77,7 +76,7 @@ Result<catalog::Cluster> resolve_cluster(const Options& options, const predict::
                     nodes, spec, cluster->nodes)};
   }
   spec += fmt::format(":{}", nodes);  // no count given: as many as the command asks for
-  return catalogue->cluster(spec, settings.cluster);
+  return catalogue.cluster(spec, settings.cluster);
 }
 
 int count_recordings(const std::string& directory) {
@@ -174,7 +173,9 @@ int run(const Options& options, std::vector<std::string> command) {
   auto settings = predict::parse_settings(pairs);
   if (!settings) return fail(settings.error(), usage);
   std::string spec;
-  auto cluster = resolve_cluster(options, *settings, nodes, spec);
+  auto catalogue = catalog::Catalog::load();
+  if (!catalogue) return fail(catalogue.error());
+  auto cluster = resolve_cluster(*catalogue, options, *settings, nodes, spec);
   if (!cluster) return fail(cluster.error());
 
   auto directory = launch::RunDirectory::create(options.out, run_name(command));
@@ -196,8 +197,8 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     return fail(status.error());
 
-  auto environment =
-      launch::training_environment(user, *installation, {directory->path(), free_port()});
+  auto environment = launch::training_environment(
+      user, *installation, {directory->path(), catalogue->directory(), free_port()});
   if (!environment) return fail(environment.error());
   std::vector<launch::Process> processes;
   for (auto& node : launch::node_commands(command, nodes)) {

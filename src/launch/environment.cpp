@@ -59,6 +59,7 @@ Result<Environment> training_environment(Environment user, const Installation& i
   user["TRITON_LIBCUDA_PATH"] = installation.libraries;
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
+  user["MAYA_CATALOG"] = settings.catalogue;
   if (settings.rendezvous_port) {
     user.emplace("PET_MASTER_PORT", std::to_string(settings.rendezvous_port));
   }

@@ -16,13 +16,14 @@ Environment current_environment();
 
 struct Settings {
   std::string run_directory;  // absolute
+  std::string catalogue;      // where the estimator's models are, for times asked during the run
   int rendezvous_port{};      // default port for torchrun's own store; 0: leave alone
 };
 
 // Adds to `user`, never takes away:
 //   LD_PRELOAD           every emulated library, then what the user preloads
 //   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
-//   MAYA_RUN_DIR, MAYA_LIB_DIR
+//   MAYA_RUN_DIR, MAYA_LIB_DIR, MAYA_CATALOG
 //   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port
 Result<Environment> training_environment(Environment user, const Installation& installation,
                                          const Settings& settings);

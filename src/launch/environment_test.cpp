@@ -15,7 +15,7 @@ TEST(Environment, OursComeFirstAndTheUsersStay) {
                                     {"PATH", "/usr/bin"},
                                     {"LD_LIBRARY_PATH", "/x"},
                                     {"A", "b"}},
-                                   installation, {"/runs/1", 4000});
+                                   installation, {"/runs/1", "/opt/catalog", 4000});
   ASSERT_TRUE(made);
   EXPECT_EQ(made->at("LD_PRELOAD"),
             "/opt/maya/lib/libmaya_device.so:/opt/maya/lib/libcuda.so.1:/usr/lib/libjemalloc.so");
@@ -28,14 +28,15 @@ TEST(Environment, OursComeFirstAndTheUsersStay) {
 }
 
 TEST(Environment, AUsersPortIsKept) {
-  auto made = training_environment({{"PET_MASTER_PORT", "29500"}}, installation, {"/runs/1", 4000});
+  auto made = training_environment({{"PET_MASTER_PORT", "29500"}}, installation,
+                                   {"/runs/1", "/opt/catalog", 4000});
   EXPECT_EQ(made->at("PET_MASTER_PORT"), "29500");
 }
 
 TEST(Environment, ASpaceInThePathIsFoundByBareName) {
   Installation spaced = installation;
   spaced.libraries = "/opt/my tools/lib";
-  auto made = training_environment({}, spaced, {"/runs/1", 0});
+  auto made = training_environment({}, spaced, {"/runs/1", "/opt/catalog", 0});
   ASSERT_TRUE(made);
   EXPECT_EQ(made->at("LD_PRELOAD"), "libmaya_device.so:libcuda.so.1");
   EXPECT_EQ(made->at("LD_LIBRARY_PATH"), "/opt/my tools/lib");
@@ -44,7 +45,7 @@ TEST(Environment, ASpaceInThePathIsFoundByBareName) {
 TEST(Environment, AColonInThePathIsRefused) {
   Installation bad = installation;
   bad.libraries = "/opt/a:b/lib";
-  EXPECT_FALSE(training_environment({}, bad, {"/runs/1", 0}));
+  EXPECT_FALSE(training_environment({}, bad, {"/runs/1", "/opt/catalog", 0}));
 }
 
 }  // namespace
