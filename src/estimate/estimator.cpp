@@ -22,11 +22,17 @@ namespace {
 
 class LayeredEstimator final : public Estimator {
  public:
-  explicit LayeredEstimator(Models models) : models_(std::move(models)) {}
-  Estimate operator()(const Op& op) const override { return models_.evaluate(op); }
+  LayeredEstimator(Models models, Calibration calibration)
+      : models_(std::move(models)), calibration_(std::move(calibration)) {}
+  Estimate operator()(const Op& op) const override {
+    if (const auto* m = calibration_.find(op.work))
+      return {m->ns, m->low_ns, m->high_ns, Origin::measured};
+    return models_.evaluate(op);
+  }
 
  private:
   Models models_;
+  Calibration calibration_;
 };
 
 }  // namespace
@@ -36,10 +42,17 @@ Result<std::unique_ptr<Estimator>> make_estimator(const catalog::Gpu& gpu,
                                                   const std::string& calibration) {
   auto file = ModelFile::load(catalog_directory + "/models");
   if (!file) return file.error();
-  (void)calibration;
   auto models = Models::make(make_chip(gpu), *file);
   if (!models) return models.error();
-  return std::unique_ptr<Estimator>(new LayeredEstimator(*std::move(models)));
+  Calibration own;
+  if (!calibration.empty()) {
+    auto loaded = Calibration::load(calibration);
+    if (!loaded) return loaded.error();
+    // Another GPU's measurements say nothing of this one.
+    if (loaded->gpu().empty() || loaded->gpu() == gpu.name) own = *std::move(loaded);
+  }
+  models->calibrate(own);
+  return std::unique_ptr<Estimator>(new LayeredEstimator(*std::move(models), std::move(own)));
 }
 
 }  // namespace maya::estimate

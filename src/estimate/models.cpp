@@ -94,6 +94,27 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
   return m;
 }
 
+void Models::calibrate(const Calibration& calibration) {
+  auto apply = [&](Confidence& c, std::string_view family) {
+    const auto* scale = calibration.scale(family);
+    if (!scale) return;
+    c.scale = scale->factor;
+    c.low = c.short_low = std::min(1.0, scale->low);
+    c.high = c.short_high = std::max(1.0, scale->high);
+  };
+  apply(gemm_tensor_.confidence, "gemm.tensor");
+  apply(gemm_plain_.confidence, "gemm.f32");
+  apply(gemm_batched_.confidence, "gemm.f32");
+  apply(conv_tensor_.confidence, "conv.tensor");
+  apply(conv_plain_.confidence, "conv.f32");
+  for (auto& model : attention_) apply(model.confidence, "attention");
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    apply(memory_[i].confidence, "memory");
+    apply(memory_[i].confidence, "memory." + std::string(name(static_cast<MemoryFamily>(i))));
+  }
+  apply(transfer_.confidence, "transfer");
+}
+
 Models::Raw Models::gemm(const Gemm& w) const {
   const auto& model = chip_.tensor(w.compute) ? gemm_tensor_
                       : w.batch > 1             ? gemm_batched_
@@ -196,11 +217,11 @@ Estimate Models::evaluate(const Op& op) const {
     e.origin = Origin::unknown;
     return e;
   }
-  e.ns = answer.ns;
   const Confidence& c = *answer.confidence;
-  const bool brief = answer.ns < c.short_ns;
-  e.low_ns = answer.ns * (brief ? c.short_low : c.low);
-  e.high_ns = answer.ns * (brief ? c.short_high : c.high);
+  e.ns = answer.ns * c.scale;
+  const bool brief = e.ns < c.short_ns;
+  e.low_ns = e.ns * (brief ? c.short_low : c.low);
+  e.high_ns = e.ns * (brief ? c.short_high : c.high);
   e.origin = c.fitted ? Origin::fitted
              : std::holds_alternative<OtherKernel>(op.work) ? Origin::unknown
                                                             : Origin::first_principles;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "estimate/attention_model.h"
+#include "estimate/calibration.h"
 #include "estimate/chip.h"
 #include "estimate/conv_model.h"
 #include "estimate/gemm_model.h"
@@ -20,6 +21,7 @@ namespace maya::estimate {
 struct Confidence {
   double low{0.7}, high{1.4};
   double short_low{0.6}, short_high{1.6}, short_ns{20000};
+  double scale{1};  // a user's calibration
   bool fitted{};
 };
 
@@ -29,6 +31,7 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& work);
 class Models {
  public:
   static Result<Models> make(const Chip& chip, const ModelFile& file);
+  void calibrate(const Calibration& calibration);
   Estimate evaluate(const Op& op) const;
   const Chip& chip() const { return chip_; }
 
@@ -58,7 +61,7 @@ class Models {
   std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
   std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
   Model<TransferParams> transfer_;
-  Confidence unknown_{0.3, 3.0, 0.3, 3.0, 20000, false};
+  Confidence unknown_{0.3, 3.0, 0.3, 3.0, 20000, 1, false};
 };
 
 }  // namespace maya::estimate

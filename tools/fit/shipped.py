@@ -11,7 +11,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["estimate/chip.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
            "estimate/memory_model.cpp", "estimate/memory_ops.cpp", "estimate/attention_model.cpp",
-           "estimate/conv_model.cpp", "estimate/trees.cpp", "estimate/models.cpp", "estimate/fit_api.cpp",
+           "estimate/conv_model.cpp", "estimate/trees.cpp", "estimate/calibration.cpp",
+           "estimate/models.cpp", "estimate/fit_api.cpp",
            "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
 DTYPES = ["unknown", "f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "f4", "i64", "i32",
           "i16", "i8", "u8", "boolean", "c64", "c128"]
