@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "catalog/cluster_file.h"
 #include "catalog/draw.h"
@@ -199,6 +200,35 @@ TEST(Catalog, BadFilesNameLineKeyAndFix) {
                   "unknown network.fabric"));
   EXPECT_TRUE(
       has(message("gpu = \"a100-80gb-sxm\"\n[network]\noversubscription = 0.5\n"), "at least 1"));
+}
+
+// Whatever a damaged file holds, reading it ends in a cluster or in a message.
+TEST(Catalog, DamagedFilesEndInAMessage) {
+  const std::string good =
+      "gpu = \"h100-sxm\"\nnodes = 4\ngpus_per_node = 8\n[network]\nnvswitch = true\n"
+      "nic_gbps = \"400 Gb/s\"\nnics_per_node = 8\nfabric = \"roce\"\noversubscription = 2.5\n";
+  std::mt19937 random(5);
+  const Known known{shipped().directory(), shipped().gpus(), {}, shipped().clusters()};
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good;
+    for (unsigned edits = 1 + random() % 4; edits > 0; --edits) {
+      std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0: text[at] = static_cast<char>(random() % 256); break;
+        case 1: text.erase(at, random() % 8); break;
+        case 2: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
+        case 3: text.insert(at, std::string(1 + random() % 30, '9')); break;
+      }
+      if (text.empty()) text = " ";
+    }
+    auto file = parse_toml(text, "damaged.toml");
+    if (!file) {
+      EXPECT_FALSE(file.error().message.empty());
+      continue;
+    }
+    auto cluster = cluster_of(*file, known);
+    EXPECT_TRUE(cluster || !cluster.error().message.empty());
+  }
 }
 
 TEST(Flat, ReadsBackExactly) {

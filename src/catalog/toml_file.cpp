@@ -2,10 +2,18 @@
 
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
-#define TOML_EXCEPTIONS 0
+// toml++ asserts on some damaged input instead of reporting it; as an exception it is a message too.
+// Nothing thrown leaves this file.
+#define TOML_ASSERT(condition) \
+  if (!(condition)) throw std::runtime_error("damaged text")
+#define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wterminate"
 #include <toml++/toml.h>
+#pragma GCC diagnostic pop
 
 namespace maya::catalog {
 namespace {
@@ -40,13 +48,16 @@ std::string flatten(const toml::table& table, const std::string& prefix, TomlFil
 }  // namespace
 
 Result<TomlFile> parse_toml(std::string_view text, const std::string& path) {
-  toml::parse_result parsed = toml::parse(text, std::string_view(path));
-  if (!parsed)
-    return Error{at(path, parsed.error().source()) +
-                 "not TOML: " + std::string(parsed.error().description())};
-  TomlFile file{path, {}};
-  if (auto error = flatten(parsed.table(), "", file); !error.empty()) return Error{error};
-  return file;
+  try {
+    toml::table table = toml::parse(text, std::string_view(path));
+    TomlFile file{path, {}};
+    if (auto error = flatten(table, "", file); !error.empty()) return Error{error};
+    return file;
+  } catch (const toml::parse_error& error) {
+    return Error{at(path, error.source()) + "not TOML: " + std::string(error.description())};
+  } catch (const std::exception& error) {
+    return Error{path + ": not TOML: " + error.what()};
+  }
 }
 
 Result<TomlFile> read_toml(const std::string& path) {
