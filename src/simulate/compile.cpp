@@ -181,7 +181,7 @@ class ClassCompiler {
     auto number = static_cast<std::uint32_t>(program_.instructions.size());
     if (t.last == none) {
       in.thread = t.number = static_cast<std::uint16_t>(program_.threads.size());
-      program_.threads.push_back({number});
+      program_.threads.push_back({number, r.thread});
     } else {
       program_.instructions[t.last].next = number;
     }

@@ -488,7 +488,7 @@ bool Engine::run_thread(std::uint32_t number) {
       t.phase = Phase::wait;
       t.wait_index = in.waits_begin;
       if (spans_ != nullptr)
-        spans_->host_spans.push_back({class_, program_.instructions[at].thread, in.record, t.start, t.time, false});
+        spans_->host_spans.push_back({class_, program_.threads[number].id, in.record, t.start, t.time, false});
       issue(at, t.time);
     }
     while (t.wait_index < in.waits_end) {
@@ -503,7 +503,7 @@ bool Engine::run_thread(std::uint32_t number) {
       ++t.wait_index;
     }
     if (spans_ != nullptr && t.time > issued_[at])
-      spans_->host_spans.push_back({class_, in.thread, in.record, issued_[at], t.time, true});
+      spans_->host_spans.push_back({class_, program_.threads[number].id, in.record, issued_[at], t.time, true});
     if (at - program_.log_begin < host_log_.size())
       host_log_[at - program_.log_begin] = {t.start, issued_[at], t.time, t.start_cause, t.queue_cause,
                                             t.queue_time, t.end_cause};

@@ -48,7 +48,7 @@ struct Instruction {
   std::uint32_t queue_place{none};   // waits until the lane has closed all places `queue_depth` below
   std::uint32_t waits_begin{}, waits_end{};   // tickets the host waits for, in Program::waits
   std::int32_t call_ns{};
-  std::uint16_t thread{};
+  std::uint16_t thread{};        // index into Program::threads
   bool resumed{};
   bool ends_step{};              // the last before a step boundary
   bool lane_list{};              // `lane` is an index into Program::lane_lists
@@ -56,6 +56,7 @@ struct Instruction {
 
 struct Thread {
   std::uint32_t first{none};
+  std::uint16_t id{};            // as in the recording
 };
 
 enum class Resource : std::uint8_t { compute, to_device, to_host, peer, free };
