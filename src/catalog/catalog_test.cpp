@@ -214,10 +214,18 @@ TEST(Catalog, DamagedFilesEndInAMessage) {
     for (unsigned edits = 1 + random() % 4; edits > 0; --edits) {
       std::size_t at = random() % text.size();
       switch (random() % 4) {
-        case 0: text[at] = static_cast<char>(random() % 256); break;
-        case 1: text.erase(at, random() % 8); break;
-        case 2: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
-        case 3: text.insert(at, std::string(1 + random() % 30, '9')); break;
+        case 0:
+          text[at] = static_cast<char>(random() % 256);
+          break;
+        case 1:
+          text.erase(at, random() % 8);
+          break;
+        case 2:
+          text.insert(at, text.substr(random() % text.size(), random() % 12));
+          break;
+        case 3:
+          text.insert(at, std::string(1 + random() % 30, '9'));
+          break;
       }
       if (text.empty()) text = " ";
     }

@@ -108,7 +108,9 @@ Result<Cluster> cluster_of(const TomlFile& file, const Known& known) {
       status = set_cluster(cluster, entry.key, entry.value);
     if (!status) return Error{where(file, entry) + status.error().message};
   }
-  if (auto status = load_model(cluster, known); !status) return status.error();
+  // Else the numbers are read when the cluster is asked for: most of the catalogue never is.
+  if (std::any_of(file.entries.begin(), file.entries.end(), is_model))
+    if (auto status = load_model(cluster, known); !status) return status.error();
   for (const Entry& entry : file.entries)
     if (is_model(entry))
       if (auto status = set_cluster(cluster, entry.key, entry.value); !status)
@@ -140,6 +142,8 @@ Result<Cluster> single_node(const Gpu& gpu, int count, const Known& known) {
 }
 
 Status apply(Cluster& cluster, const Overrides& overrides, const Known& known) {
+  if (cluster.extra.empty())
+    if (auto status = load_model(cluster, known); !status) return status;
   for (const auto& [key, text] : overrides) {
     Value value = value_of_text(text);
     Status status;

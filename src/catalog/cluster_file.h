@@ -25,7 +25,8 @@ using Overrides = std::vector<std::pair<std::string, std::string>>;
 Result<Cluster> cluster_of(const TomlFile& file, const Known& known);
 // `count` GPUs of one kind in one machine.
 Result<Cluster> single_node(const Gpu& gpu, int count, const Known& known);
-// --set: gpu=NAME, host=NAME, gpu.…, host.…, network.…, nodes, gpus_per_node, ….
+// Reads the network model's numbers, then --set: gpu=NAME, host=NAME, gpu.…, host.…, network.…,
+// nodes, gpus_per_node, ….
 Status apply(Cluster& cluster, const Overrides& overrides, const Known& known);
 // Fills what follows from the rest, then checks the whole.
 Status finish(Cluster& cluster);

@@ -4,8 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
-// toml++ asserts on some damaged input instead of reporting it; as an exception it is a message too.
-// Nothing thrown leaves this file.
+// toml++ asserts on some damaged input instead of reporting it; as an exception it is a message
+// too. Nothing thrown leaves this file.
 #define TOML_ASSERT(condition) \
   if (!(condition)) throw std::runtime_error("damaged text")
 #define TOML_EXCEPTIONS 1
