@@ -412,7 +412,8 @@ def main(arguments=None):
     print(f"{'family':28s} {'ops':>5s} {'before':>8s} {'after':>8s}  factor")
     for family, l in learned.items():
         after = f"{100 * l['after']:7.1f}%" if "after" in l else "few rows"
-        print(f"{family:28s} {l['rows']:5d} {100 * l['before']:7.1f}% {after:>8s}  {f"{l['factor']:.3f}" if l['factor'] else 'none'}")
+        factor = f"{l['factor']:.3f}" if l["factor"] else "none"
+        print(f"{family:28s} {l['rows']:5d} {100 * l['before']:7.1f}% {after:>8s}  {factor}")
     print(f"{result['exact']} ops measured exactly; wrote {options.out}")
     return 0
 
