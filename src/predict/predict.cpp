@@ -17,6 +17,7 @@
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
+#include "report/memory.h"
 
 namespace maya::predict {
 namespace {
@@ -55,6 +56,30 @@ bool any_work(const std::vector<trace::Recording>& recordings) {
           record.kind == trace::Kind::graph_launch || record.kind == trace::Kind::out_of_memory)
         return true;
   return false;
+}
+
+bool out_of_memory(const std::vector<trace::Recording>& recordings) {
+  return std::any_of(recordings.begin(), recordings.end(), [](const trace::Recording& recording) {
+    return report::memory_use(recording).refusal.has_value();
+  });
+}
+
+// Ranks that ran out of memory end in the middle of their work and need not fit together: what they
+// held is the result all the same.
+job::Job job_without_steps(std::vector<trace::Recording> recordings) {
+  job::Job job;
+  job.world_size = recordings[0].identity.world_size;
+  job.class_of_rank.assign(static_cast<std::size_t>(std::max(1, job.world_size)), 0);
+  for (trace::Recording& recording : recordings) {
+    const std::int32_t rank = recording.identity.rank;
+    if (rank >= 0 && rank < job.world_size)
+      job.class_of_rank[rank] = static_cast<std::uint32_t>(job.classes.size());
+    job.classes.emplace_back();
+    job.classes.back().ranks = {rank};
+    job.classes.back().representative = rank;
+    job.classes.back().recording = std::move(recording);
+  }
+  return job;
 }
 
 std::map<std::string, std::string> environment_of(const trace::Recording& recording) {
@@ -105,16 +130,23 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
       settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
 
   Outcome outcome;
+  std::vector<trace::Recording> kept;
+  if (out_of_memory(run->recordings)) kept = run->recordings;
   Result<job::Job> job =
       collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
-  if (!job) return Error{fmt::format("{}: {}", directory, job.error().message)};
-  outcome.job = std::move(*job);
   simulate::Options simulation;
   simulation.keep_spans = options.keep_spans;
   Result<simulate::Timeline> timeline =
-      simulate::simulate(outcome.job, *cluster, use_estimator, use_network, simulation);
-  if (!timeline) return Error{fmt::format("{}: {}", directory, timeline.error().message)};
-  outcome.timeline = std::move(*timeline);
+      job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
+          : Result<simulate::Timeline>(job.error());
+  if (timeline) {
+    outcome.job = std::move(*job);
+    outcome.timeline = std::move(*timeline);
+  } else if (!kept.empty()) {
+    outcome.job = job_without_steps(std::move(kept));
+  } else {
+    return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+  }
   outcome.cluster = std::move(*cluster);
   outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
                                        outcome.cluster, settings->work);

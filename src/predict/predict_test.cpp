@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <filesystem>
 #include <fstream>
 
@@ -182,6 +183,24 @@ TEST_F(EndToEnd, RecordingsOfAnotherJobAreNotMixedIn) {
   EXPECT_FALSE(refused().empty());
   sample::write_recording(folder.path + "/rank-1.maya", sample::recording(0, {}));
   EXPECT_TRUE(contains(refused(), "rank-1.maya says it is rank 0"));
+}
+
+TEST_F(EndToEnd, OutOfMemoryIsAResult) {
+  // Rank 1 is refused memory in the middle of its second step and ends; the others wait for it.
+  trace::Recording cut = sample::recording(1, {});
+  cut.records.resize(cut.records.size() / 4);
+  trace::Wide wide;
+  wide.y = std::uint64_t{90} << 30;
+  trace::Record refusal;
+  refusal.kind = trace::Kind::out_of_memory;
+  cut.records.push_back(std::bit_cast<trace::Record>(wide));
+  cut.records.push_back(refusal);
+  sample::write_recording(folder.path + "/rank-1.maya", cut);
+  const Outcome outcome = predicted();
+  ASSERT_TRUE(outcome.prediction.out_of_memory);
+  EXPECT_EQ(outcome.prediction.out_of_memory->rank, 1);
+  EXPECT_EQ(outcome.prediction.out_of_memory->requested_bytes, std::int64_t{90} << 30);
+  EXPECT_EQ(outcome.prediction.memory.size(), 4U);
 }
 
 TEST_F(EndToEnd, ARunWithoutWorkHasNoStep) {

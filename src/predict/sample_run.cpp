@@ -1,6 +1,9 @@
 #include "predict/sample_run.h"
 
 #include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -144,8 +147,12 @@ trace::Recording recording(std::int32_t rank, const Shape& shape) {
 }
 
 void write_recording(const std::string& path, const trace::Recording& recording) {
+  std::filesystem::remove(path);  // the writer never touches a recording that is there
   trace::Writer writer;
-  if (!writer.open(path)) return;
+  if (Status status = writer.open(path); !status) {
+    std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    std::abort();
+  }
   auto define = [&](trace::format::Define what, std::uint64_t index, const auto& thing) {
     std::string bytes;
     trace::encode(thing, bytes);

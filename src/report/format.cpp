@@ -95,4 +95,17 @@ std::string fit_right(const std::string& text, int width) {
   return have >= width ? text : std::string(width - have, ' ') + text;
 }
 
+std::vector<std::string> wrap(const std::string& text, int width) {
+  std::vector<std::string> lines(1);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    if (!lines.back().empty() && columns(lines.back()) + 1 + columns(word) > width)
+      lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    at = space + 1;
+  }
+  return lines;
+}
+
 }  // namespace maya::report

@@ -19,5 +19,7 @@ std::string rank_list(const std::vector<std::int32_t>& ranks);  // "0-3, 6"
 int columns(const std::string& text);
 std::string fit(const std::string& text, int width);
 std::string fit_right(const std::string& text, int width);
+// Lines of at most `width` columns, broken between words.
+std::vector<std::string> wrap(const std::string& text, int width);
 
 }  // namespace maya::report

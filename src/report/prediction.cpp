@@ -246,7 +246,9 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, Predicti
 Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
                    const catalog::Cluster& cluster, const std::optional<Work>& work) {
   Prediction prediction;
-  prediction.cluster = cluster.name;
+  // Always with the node count, as the user would write it: a GPU alone has none.
+  const bool counted = cluster.name.find(':') == std::string::npos && cluster.world_size() > 1;
+  prediction.cluster = counted ? fmt::format("{}:{}", cluster.name, cluster.nodes) : cluster.name;
   prediction.gpu = cluster.gpu.name;
   prediction.world_size = job.world_size;
   prediction.rank_classes = static_cast<std::int32_t>(job.classes.size());

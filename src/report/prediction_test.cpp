@@ -210,6 +210,8 @@ TEST(Format, ReadsAsPeopleWrite) {
   EXPECT_EQ(percent(0.0001), "<0.1 %");
   EXPECT_EQ(rank_list({0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
   EXPECT_EQ(fit("überlang", 6), "über..");
+  EXPECT_EQ(wrap("one two three", 8), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrap("", 8), (std::vector<std::string>{""}));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace maya::report {
 namespace {
 
 constexpr int label_width = 12, value_width = 22;
-constexpr std::size_t most_memory_lines = 4, most_notes = 6;
+constexpr std::size_t most_memory_lines = 4, most_note_lines = 6;
 
 // Lines of the page. A section is a label in the left column and text beside it.
 class Page {
@@ -25,7 +25,7 @@ class Page {
   void labelled(const std::string& label, const std::string& text, Colour colour = Colour::bold) {
     line("  " + paint(colour, fit(label, label_width)) + text);
   }
-  int room() const { return style_.width - 2 - label_width; }
+  int room() const { return style_.width - 4 - label_width; }
   std::string text() const { return text_; }
 
  private:
@@ -208,11 +208,17 @@ void coverage(Page& page, const Prediction& p) {
       names += fmt::format(" and {} more", c.unimplemented_calls.size() - 3);
     page.labelled("", page.paint(Colour::yellow, "calls without a body: " + names));
   }
-  for (std::size_t i = 0; i < p.notes.size() && i < most_notes; ++i)
-    page.labelled(i == 0 ? "Note" : "", p.notes[i], Colour::yellow);
-  if (p.notes.size() > most_notes)
-    page.labelled("",
-                  fmt::format("and {} more notes in prediction.json", p.notes.size() - most_notes));
+  std::size_t lines = 0, shown = 0;
+  for (const std::string& note : p.notes) {
+    const std::vector<std::string> wrapped = wrap(note, page.room());
+    if (lines + wrapped.size() > most_note_lines) break;
+    for (std::size_t i = 0; i < wrapped.size(); ++i)
+      page.labelled(lines++ == 0 ? "Notes" : "", (i == 0 ? "- " : "  ") + wrapped[i],
+                    Colour::yellow);
+    ++shown;
+  }
+  if (shown < p.notes.size())
+    page.labelled("", fmt::format("and {} more in prediction.json", p.notes.size() - shown));
 }
 
 }  // namespace
