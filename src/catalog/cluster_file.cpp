@@ -211,9 +211,7 @@ Status finish(Cluster& c) {
     return Error{"network.nvlink_domain = " + std::to_string(c.nvlink_domain) +
                  " must divide gpus_per_node = " + std::to_string(c.gpus_per_node)};
   if (!(c.intra.gbps > 0)) {
-    double pcie =
-        c.host.pcie_gbps > 0 ? std::min(c.gpu.pcie_gbps, c.host.pcie_gbps) : c.gpu.pcie_gbps;
-    c.intra.gbps = nvlink ? c.gpu.nvlink_gbps : pcie;
+    c.intra.gbps = nvlink ? c.gpu.nvlink_gbps : c.gpu.pcie_gbps;
     if (c.intra.name.empty()) c.intra.name = nvlink ? "nvlink" : "pcie";
   }
   if (c.gpus_per_node > 1 && !(c.intra.gbps > 0))

@@ -26,8 +26,6 @@ double Context::inside_gbps(bool believed) const {
   if (shape.wire == Wire::nvlink && environment.p2p)
     return cluster.intra.gbps * p.tuner.link_efficiency;
   double pcie = cluster.nvlink_domain > 1 ? cluster.gpu.pcie_gbps : cluster.intra.gbps;
-  if (cluster.host.pcie_gbps > 0)
-    pcie = std::min(pcie, std::max(cluster.host.pcie_gbps, pcie * 0.8));
   // Without peer access every byte goes through host memory, in and out.
   double detour = environment.p2p ? 1 : 0.5;
   return pcie * detour * (believed ? p.tuner.pcie_efficiency : p.time.pcie_efficiency);

@@ -16,7 +16,7 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
   double speed{};
   double believed = x.inside_gbps(true);
   // Short rings reduce and copy more per byte sent.
-  double real = x.inside_gbps(false) * m.ring[kSimple] * (1 - m.short_ring / s.ranks);
+  double real = x.inside_gbps(false) * m.ring[kSimple] * (1 - m.short_ring / (s.ranks * s.ranks));
   if (s.most_per_island == 1) believed = real = 1e9;  // nothing moves inside
   if (many)
     believed = std::min(believed, x.outside_gbps(true)),
