@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/suggest.h"
 #include "cli/command.h"
 #include "cli/verbs.h"  // generated from the list in CMakeLists.txt
 
@@ -60,6 +61,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& wrong) {
     std::string verb = "maya";
     for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
+    // CLI11 only says that a verb is missing: say which word was taken for one.
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+      std::vector<std::string> names;
+      for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
+      return fail(fmt::format("unknown verb '{}'{}; see `maya --help`", argv[1],
+                              maya::catalog::suggestion(argv[1], names)),
+                  usage);
+    }
     if (argc == 1) {
       fmt::print("{}", app.help());
       return usage;

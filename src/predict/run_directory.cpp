@@ -7,11 +7,19 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
-#define TOML_EXCEPTIONS 0
+// The same words as in catalog/toml_file.cpp: toml++ is made of inline functions, and two settings
+// of it in one program would be two definitions of each.
+#define TOML_ASSERT(condition) \
+  if (!(condition)) throw std::runtime_error("damaged text")
+#define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wterminate"
 #include <toml++/toml.h>
+#pragma GCC diagnostic pop
 
 namespace maya::predict {
 namespace {
@@ -30,16 +38,8 @@ std::optional<int> rank_of(const std::string& name) {
   return error == std::errc() && last == end ? std::optional(rank) : std::nullopt;
 }
 
-Result<RunFile> read_run_file(const std::string& path) {
+Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
   RunFile run;
-  if (!fs::exists(path)) return run;  // recordings alone are enough
-  const toml::parse_result parsed = toml::parse_file(path);
-  if (!parsed)
-    return Error{fmt::format(
-        "{}:{}: {}; run.toml is written by `maya run`, restore it or remove it "
-        "and name the cluster with --cluster",
-        path, parsed.error().source().begin.line, std::string(parsed.error().description()))};
-  const toml::table& table = parsed.table();
   if (const auto version = table["version"].value<std::int64_t>(); version && *version > 1)
     return Error{
         fmt::format("{}: version {} is newer than this program reads (1); use the maya that "
@@ -57,6 +57,21 @@ Result<RunFile> read_run_file(const std::string& path) {
     for (const toml::node& rank : *ranks)
       run.stand_in.push_back(static_cast<std::int32_t>(rank.value_or(std::int64_t{-1})));
   return run;
+}
+
+Result<RunFile> read_run_file(const std::string& path) {
+  if (!fs::exists(path)) return RunFile{};  // recordings alone are enough
+  const char* fix =
+      "run.toml is written by `maya run`: restore it, or remove it and name the cluster with "
+      "--cluster";
+  try {
+    return run_file_of(toml::parse_file(path), path);
+  } catch (const toml::parse_error& error) {
+    return Error{fmt::format("{}:{}: {}; {}", path, error.source().begin.line,
+                             std::string(error.description()), fix)};
+  } catch (const std::exception& error) {
+    return Error{fmt::format("{}: {}; {}", path, error.what(), fix)};
+  }
 }
 
 }  // namespace
