@@ -55,11 +55,11 @@ int run(const Options& options) {
     fmt::print("{}\n", list.dump(2));
     return success;
   }
-  fmt::print("{:<20}{:<17}{:>5}  {:<22}{:<26}{:>9}\n", "", "GPU", "GPUs", "within a node",
+  fmt::print("{:<26}{:<17}{:>5}  {:<24}{:<27}{:>8}\n", "cluster", "GPU", "GPUs", "within a node",
              "between nodes", "$/GPU h");
   for (const catalog::Cluster& c : catalog->clusters())
     fmt::print(
-        "{:<20}{:<17}{:>5}  {:<22}{:<26}{:>9}\n", c.name, c.gpu.name, c.gpus_per_node,
+        "{:<26}{:<17}{:>5}  {:<24}{:<27}{:>8}\n", c.name, c.gpu.name, c.gpus_per_node,
         fmt::format("{} {:.0f} GB/s", c.intra.name.empty() ? "link" : c.intra.name, c.intra.gbps),
         c.nics_per_node > 0
             ? fmt::format("{} x {:.1f} GB/s {}", c.nics_per_node, c.nic.gbps, c.fabric)

@@ -42,7 +42,7 @@ int run(bool json) {
     fmt::print("{}\n", list.dump(2));
     return success;
   }
-  fmt::print("{:<18}{:<11}{:>4}{:>5}{:>9}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "", "", "cc", "SMs",
+  fmt::print("{:<18}{:<11}{:>4}{:>5}{:>9}{:>8}{:>9}{:>9}{:>9}{:>9}{:>9}\n", "GPU", "", "cc", "SMs",
              "memory", "GB/s", "f32", "f16/bf16", "fp8", "NVLink", "$/hour");
   for (const catalog::Gpu& gpu : catalog->gpus())
     fmt::print(
