@@ -215,10 +215,13 @@ class MemoryEfficient : public Decoder {
     Arguments a(launch);
     std::int32_t at = place(a);
     if (at < 0 || capacity < 32) return 0;
-    const std::byte* p = a.raw(0, at, 24);
+    const std::byte* p = a.raw(0, at, 25);
     if (!p) return 0;
-    std::memcpy(out, p, 21);
-    return 21;
+    std::memcpy(out, p, 16);
+    // Only bytes that are certainly set: padding is noise.
+    out[16] = p[20];
+    out[17] = backward ? p[24] : std::byte{};
+    return 18;
   }
 
   Decoded decode(const Launch& launch) const override {
@@ -239,7 +242,12 @@ class MemoryEfficient : public Decoder {
       work.head_dim_v = a.at<std::int32_t>(0, at + 4);
       work.seq_q = a.at<std::int32_t>(0, at + 8);
       work.seq_k = a.at<std::int32_t>(0, at + 12);
-      work.causal = a.at<std::uint8_t>(0, at + 20) != 0;
+      // Newer backward structs have an int (how many heads share keys) in front of the mask's kind.
+      std::size_t mask = at + 20;
+      if (backward && a.at<std::uint8_t>(0, mask) != 0 && a.at<std::int32_t>(0, mask) == a.at<std::uint8_t>(0, mask) &&
+          a.size(0) >= 480)
+        mask += 4;
+      work.causal = a.at<std::uint8_t>(0, mask) != 0;
       if (!backward && at == 96) {
         work.varlen = a.pointer(0, 32) != 0;
         work.window = a.at<std::int32_t>(0, 88);
@@ -262,9 +270,9 @@ class MemoryEfficient : public Decoder {
     std::int64_t q = a.at<std::int32_t>(0, at + 8), k = a.at<std::int32_t>(0, at + 12);
     std::int64_t fifth = a.at<std::int32_t>(0, at + 16);
     if (d < 1 || d > 65536 || dv < 1 || dv > 65536 || q < 1 || k < 1) return false;
-    if (a.at<std::uint8_t>(0, at + 20) > 2) return false;
     if (backward) return fifth == static_cast<std::int64_t>(a.grid(1));
-    return fifth == k && ceil_div(q, queries_per_block) == static_cast<std::int64_t>(a.grid(0));
+    if (a.at<std::uint8_t>(0, at + 20) > 2) return false;
+    return (fifth == k || fifth == 0) && ceil_div(q, queries_per_block) == static_cast<std::int64_t>(a.grid(0));
   }
   std::int32_t place(const Arguments& a) const {
     std::int32_t known = dims_at.load(std::memory_order_relaxed);

@@ -44,7 +44,7 @@ class Cat : public Decoder {
     d.op.name = launch.kernel->demangled;
     std::int64_t total = 0;
     for (int i = 0, n = inputs(a); i < n; ++i) {
-      std::int64_t count = elements(a, i) * per_vector;
+      std::int64_t count = elements(a, i);
       total += count;
       read(d, a.pointer(1, 8 * i), count * element_bytes);
     }
@@ -77,7 +77,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     if (!name.templates.empty()) d->element_bytes = std::max(1, size_of(name.templates[0]));
     if (name.templates.size() > 1) d->index_bytes = size_of(name.templates[1]) == 8 ? 8 : 4;
     d->batch = static_cast<int>(template_number(name, 3, 128));
-    // …_vectorized<T, index, dims, batch, strides, alignment, per_vector>: counts are in vectors
+    // …_vectorized<T, index, dims, batch, strides, alignment, per_vector>: counts stay in elements
     if (contains(leaf, "vectorized")) d->per_vector = static_cast<int>(std::max(1L, template_number(name, 6, 1)));
     return d;
   }

@@ -143,7 +143,6 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
       d.op.work = work;
       d.semantics.kind = Semantics::Kind::sort;
       d.semantics.function = descending ? "descending" : "ascending";
-      d.semantics.axis = 0;
       d.semantics.outputs = {line(a.pointer(1), k, work.elements)};
       d.semantics.inputs = {line(a.pointer(0), k, work.elements)};
       if (vb && v != DType::unknown) {
@@ -192,7 +191,6 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
       } else if (plain && !function.empty()) {
         d.semantics.kind = Semantics::Kind::reduce;
         d.semantics.function = function;
-        d.semantics.axis = 0;
       } else {
         return;
       }
@@ -217,7 +215,6 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
       if (!plain || !sum) return;
       d.semantics.kind = Semantics::Kind::scan;
       d.semantics.function = inclusive ? "sum" : "exclusive_sum";
-      d.semantics.axis = 0;
       d.semantics.outputs = {line(a.pointer(1), out, work.elements)};
       d.semantics.inputs = {line(a.pointer(0), in, work.elements)};
     }, is_integer(out) || out == DType::unknown);

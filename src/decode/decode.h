@@ -53,7 +53,8 @@ struct Semantics {
                                    histogram, sort, topk, gather, scatter, where, nonzero_count,
                                    nonzero_write } kind{Kind::unknown};
   std::string function;             // "add", "mul", "eq", "sum", …
-  // Operands: element types, address, up to 8 dims (sizes, byte strides). out first.
+  // Operands: element types, address, up to 8 dims (sizes, byte strides), the fastest dimension first. A reduction's
+  // output has size 1 where its input is reduced; sort and topk work along dimension 0, scan in rows of k.
   struct Operand {
     DType dtype{};
     std::uint64_t address{};

@@ -40,6 +40,20 @@ double scalar_value(const std::byte* p, DType type) {
   }
 }
 
+// Names that session/compute knows.
+std::string plain_name(const std::string& function) {
+  struct Alias {
+    std::string_view from, to;
+  };
+  static constexpr Alias aliases[] = {{"bitwiseand", "and"}, {"bitwiseor", "or"},     {"bitwisexor", "xor"},
+                                      {"bitwise_not", "not"}, {"maximum", "max"},     {"minimum", "min"},
+                                      {"div_floor", "floor_div"}, {"div_trunc", "trunc_div"}, {"lshift", "shl"},
+                                      {"rshift", "shr"},      {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"}};
+  for (const Alias& a : aliases)
+    if (a.from == function) return std::string(a.to);
+  return function;
+}
+
 class Elementwise : public Decoder {
  public:
   Form form{};
@@ -71,8 +85,9 @@ class Elementwise : public Decoder {
       }
     } else if (form == Form::unrolled || form == Form::multi_output) {
       if (casts) {
-        add(arguments.raw(5, 0, arguments.size(5)), arguments.size(5));
-        add(arguments.raw(6, 0, arguments.size(6)), arguments.size(6));
+        // The types only: the bytes between them and the sizes are not set.
+        add(arguments.raw(5, 0, inputs), inputs);
+        add(arguments.raw(6, 0, 1), 1);
       }
       for (int i : {3, 4}) {
         if (!(i == 3 ? input_offsets : output_offsets)) continue;
@@ -88,7 +103,8 @@ class Elementwise : public Decoder {
 
   bool touches_values() const override {
     DType t = dtype_of(functor.result);
-    return t == DType::unknown || is_integer(t) || index_out != DType::unknown;
+    if (index_out != DType::unknown) t = index_out;
+    return t == DType::unknown || is_integer(t);
   }
 
   Decoded decode(const Launch& launch) const override {
@@ -238,7 +254,9 @@ class Elementwise : public Decoder {
     if (form == Form::with_index) {
       if (name == "arange" || name == "range") {
         // The lambda keeps start and step in the accumulation type.
+        // nvcc's wrapper of a host-device lambda adds a pointer behind.
         DType t = is_integer(index_out) ? DType::i64 : index_out == DType::f64 ? DType::f64 : DType::f32;
+        if (index_out == DType::unknown) t = arguments.size(1) == 24 ? DType::i64 : DType::f32;
         int width = bits(t) / 8;
         if (const std::byte* p = arguments.raw(1, 0, 2 * width)) {
           s.kind = Kind::arange;
@@ -277,15 +295,17 @@ class Elementwise : public Decoder {
           s.scalar *= alpha;
         }
       } else {
-        s.scalar2 = s.scalar;   // a + alpha · b
-        if (s.scalar == -1) s.function = "sub";
-        else if (s.scalar != 1) s.kind = Kind::unknown;
+        if (s.scalar == -1) s.function = "sub";   // else a + alpha · b, alpha in scalar
       }
     } else if (inputs == 2 || (inputs == 1 && functor.scalar_size)) {
-      s.kind = Kind::binary;
-      if (functor.scalar_first) s.axis = 0;   // the scalar is the first operand
+      static constexpr std::string_view commutes[] = {"mul", "add", "max", "min", "and", "or", "xor"};
+      s.function = plain_name(name);
+      if (!functor.scalar_first || inputs == 2 ||
+          std::find(std::begin(commutes), std::end(commutes), s.function) != std::end(commutes))
+        s.kind = Kind::binary;
     } else if (inputs == 1) {
       s.kind = Kind::unary;
+      s.function = plain_name(name);
     }
     if (s.kind == Kind::unknown) return;
 
@@ -302,10 +322,8 @@ class Elementwise : public Decoder {
         }
         o.rank = offsets->dims;
         for (int d = 0; d < offsets->dims; ++d) {
-          // ATen's dimension 0 is the fastest; operands list the slowest first.
-          int to = offsets->dims - 1 - d;
-          o.size[to] = offsets->size[d];
-          o.stride[to] = offsets->stride[d][column] * (bytes_strides ? 1 : operands[i].size);
+          o.size[d] = offsets->size[d];
+          o.stride[d] = offsets->stride[d][column] * (bytes_strides ? 1 : operands[i].size);
         }
       } else {
         o.rank = 1;
@@ -404,7 +422,15 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     d->inputs = 0;
     d->functor.inputs.clear();
     d->index_out = name.parameters.size() > 2 ? dtype_of(pointee(name.parameters[2])) : DType::unknown;
-    d->functor.result = name.parameters.size() > 2 ? std::string(pointee(name.parameters[2])) : "long";
+    // The type is only in the number of the dispatch lambda: AT_DISPATCH_ALL_TYPES_AND2 counts through these.
+    static constexpr DType dispatched[] = {DType::u8,  DType::i8,  DType::i32, DType::i64, DType::i16,
+                                           DType::f64, DType::f32, DType::f16, DType::bf16};
+    std::size_t at = t[1].rfind("{lambda()#");
+    if (d->index_out == DType::unknown && at != std::string::npos) {
+      int number = std::atoi(t[1].c_str() + at + 10);
+      if (number >= 1 && number <= static_cast<int>(std::size(dispatched))) d->index_out = dispatched[number - 1];
+    }
+    d->functor.result = d->index_out == DType::unknown ? "long" : std::string();
     return d;
   }
   return nullptr;

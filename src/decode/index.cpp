@@ -47,7 +47,7 @@ Made strided_index(const Kernel& kernel, const Name& name) {
     Offsets offsets;
     std::int64_t rows = std::max<std::int64_t>(1, n);
     bool shaped = offsets.read(a.raw(1, 0, Offsets::bytes(arguments)), arguments, n);
-    if (shaped && arguments == 3) rows = std::max<std::int64_t>(1, offsets.distinct(2));
+    if (shaped && !flip) rows = std::max<std::int64_t>(1, offsets.distinct(arguments - 1));
     if (flip) {
       Pointwise work;
       work.elements = n;
@@ -103,19 +103,16 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       d.op.work = work;
       read(d, a.pointer(2), work.rows * bits(index) / 8);
       write(d, a.pointer(0), (work.rows - 1) * a.integer(7) + work.cols);
-      if (work.rows <= 0) return;
+      // Single elements can be followed by value: the type does not matter to a copy.
+      if (work.rows <= 0 || (work.cols != 8 && work.cols != 4)) return;
       d.semantics.kind = Semantics::Kind::gather;
-      d.semantics.function = "rows";
-      d.semantics.axis = 0;
-      d.semantics.k = work.table_rows;
+      d.semantics.function = "elements";
       Semantics::Operand out, in, at;
-      out.dtype = in.dtype = DType::u8;
+      out.dtype = in.dtype = work.cols == 8 ? DType::i64 : DType::i32;
       out.address = a.pointer(0), in.address = a.pointer(1), at.address = a.pointer(2);
-      out.rank = in.rank = 2;
-      out.size[0] = work.rows, out.size[1] = in.size[1] = work.cols;
-      in.size[0] = work.table_rows;
-      out.stride[0] = a.integer(7), out.stride[1] = in.stride[1] = 1;
-      in.stride[0] = a.integer(6);
+      out.rank = in.rank = 1;
+      out.size[0] = work.rows, in.size[0] = work.table_rows;
+      out.stride[0] = a.integer(7), in.stride[0] = a.integer(6);
       at.dtype = index, at.rank = 1, at.size[0] = work.rows, at.stride[0] = bits(index) / 8;
       d.semantics.outputs = {out};
       d.semantics.inputs = {in, at};
@@ -128,7 +125,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       Tensor dst = signature->tensor(a, 0), at = signature->tensor(a, 2);
       Gather work;
       work.rows = std::max<std::int64_t>(1, at.elements);
-      work.cols = dst.elements / work.rows;
+      work.cols = dst.elements;   // ATen sets the selected dimension to 1
       if (!signature->integers().empty()) work.table_rows = a.integer(signature->integers().back());
       work.dtype = dst.dtype == DType::unknown ? type_of_size(dst.element_bytes) : dst.dtype;
       work.index = index;
@@ -144,7 +141,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       Tensor src = signature->tensor(a, 1), at = signature->tensor(a, 2);
       Scatter work;
       work.rows = std::max<std::int64_t>(1, at.elements);
-      work.cols = src.elements / work.rows;
+      work.cols = src.elements;   // likewise
       work.dtype = src.dtype;
       work.index = index;
       work.atomic = atomic;
@@ -157,7 +154,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
     return make(key, [=](const Arguments& a, Decoded& d) {
       Scatter work;
       work.rows = a.integer(3);
-      work.cols = std::max<std::int64_t>(1, a.integer(4));
+      work.cols = std::max<std::int64_t>(1, a.integer(4) / std::max(1, bits(dtype) / 8));   // the slice is in bytes
       work.dtype = dtype;
       work.atomic = true;
       d.op.work = work;

@@ -200,9 +200,10 @@ Made prepare_norm(const Kernel& kernel, const Name& name) {
   }
   if (leaf == "ComputeFusedParamsCUDAKernel" || leaf == "ComputeBackwardFusedParamsCUDAKernel" ||
       leaf == "Compute1dBackwardFusedParamsCUDAKernel") {
-    bool one = contains(leaf, "1d");
-    return pass(kernel, name, t, 2, 2, [one](const Arguments& a) {
-      return one ? static_cast<std::int64_t>(a.grid(0)) * a.integer(0) : a.integer(0) * a.integer(1);
+    // (N, C, group, …) forward; backward (C, HxW, group, …) or 1d (C, group, …) with the images in the grid
+    bool images = contains(leaf, "Backward");
+    return pass(kernel, name, t, 2, 2, [images](const Arguments& a) {
+      return images ? static_cast<std::int64_t>(a.grid(0)) * a.integer(0) : a.integer(0) * a.integer(1);
     });
   }
   if (starts_with(leaf, "GammaBeta1dBackwardCUDAKernel") || starts_with(leaf, "GammaBetaBackwardCUDAKernel")) {

@@ -198,9 +198,10 @@ Semantics::Operand operand(const Tensor& t) {
   o.dtype = t.dtype;
   o.address = t.address;
   o.rank = std::min(t.rank, 8);
-  for (int d = 0; d < o.rank; ++d) {
-    o.size[d] = t.size[d];
-    o.stride[d] = t.stride[d] * t.element_bytes;
+  for (int d = 0; d < o.rank; ++d) {   // tensors list the slowest dimension first, operands the fastest
+    int from = t.rank - 1 - d;
+    o.size[d] = t.size[from];
+    o.stride[d] = t.stride[from] * t.element_bytes;
   }
   return o;
 }

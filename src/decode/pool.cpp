@@ -129,12 +129,15 @@ Made prepare_pool(const Kernel& kernel, const Name& name) {
       // upsample_nearest2d…(in, out, planes, h1, w1, h2, w2): the two sizes are neighbours.
       const auto& n = signature->integers();
       if (n.size() >= 5 && contains(a.kernel().demangled, "2d")) {
-        std::size_t at = n.size() == 5 || n.size() == 6 ? 0 : 0;
-        std::int64_t planes = a.integer(n[at]), h1 = a.integer(n[at + 1]), w1 = a.integer(n[at + 2]);
-        std::int64_t h2 = a.integer(n[at + 3]), w2 = a.integer(n[at + 4]);
-        if (planes > 0 && h1 > 0 && w1 > 0 && planes * h1 * w1 <= threads * 1024) {
-          work.inputs = planes * h1 * w1;
-          if (h2 > 0 && w2 > 0 && planes * h2 * w2 <= threads * 1024) work.outputs = planes * h2 * w2;
+        // Backward has batch and channels apart.
+        bool apart = n.size() >= 6 && backward;
+        std::size_t at = apart ? 1 : 0;
+        std::int64_t planes = a.integer(n[0]) * (apart ? a.integer(n[1]) : 1);
+        std::int64_t first = a.integer(n[at + 1]) * a.integer(n[at + 2]);
+        std::int64_t second = a.integer(n[at + 3]) * a.integer(n[at + 4]);
+        if (planes > 0 && first > 0 && second > 0 && planes * std::max(first, second) <= threads * 1024) {
+          work.inputs = planes * (backward ? second : first);
+          work.outputs = planes * (backward ? first : second);
         }
       }
       if (work.inputs == 0) work.inputs = work.outputs;

@@ -36,11 +36,12 @@ ReduceKind kind_of(std::string_view ops) {
 std::string function_of(std::string_view ops) {
   if (contains(ops, "xor_sum")) return "xor";
   if (contains(ops, "sum_functor")) return "sum";
-  if (contains(ops, "prod_functor") || contains(ops, "ReductionMulOp")) return "prod";
+  if (contains(ops, "prod_functor") || contains(ops, "ReductionMulOp")) return "product";
   if (contains(ops, "or_kernel")) return "any";
   if (contains(ops, "and_kernel")) return "all";
   if (contains(ops, "ArgMaxOps")) return "argmax";
-  if (contains(ops, "ArgMinOps")) return "argmin";
+  if (contains(ops, "ArgMinOps")) return "";
+  if (contains(ops, "MinMaxOps")) return "minmax";
   if (contains(ops, "MaxOps") || contains(ops, "MaxNan")) return "max";
   if (contains(ops, "MinOps") || contains(ops, "MinNan")) return "min";
   if (contains(ops, "MeanOps")) return "mean";
@@ -108,8 +109,8 @@ class Reduce : public Decoder {
       read(out, src, span);
       write(out, dst, kept.span(0, out_size, true));
       if (with_index && arguments.at<std::int32_t>(0, source + 60) > 1)
-        write(out, dst2, kept.span(0, out_size, true) / out_size * 8);
-      semantics(out, reduced, kept, src, dst, size);
+        write(out, dst2, kept.span(0, out_size, true) / out_size * (function == "minmax" ? out_size : 8));
+      semantics(out, reduced, kept, src, dst, dst2, arguments.at<std::int32_t>(0, source + 60) > 1);
     }
     out.op.work = work;
     return out;
@@ -139,34 +140,56 @@ class Reduce : public Decoder {
     return -1;
   }
 
-  void semantics(Decoded& out, const Offsets& reduced, const Offsets& kept, std::uint64_t src,
-                 std::uint64_t dst, int size) const {
-    if (function.empty() || reduced.dims + kept.dims > 8 || kept.dims > 8) return;
+  void semantics(Decoded& out, const Offsets& reduced, const Offsets& kept, std::uint64_t src, std::uint64_t dst,
+                 std::uint64_t dst2, bool two) const {
+    int rank = reduced.dims + kept.dims;
+    if (function.empty() || rank > 8) return;
     Semantics& s = out.semantics;
     s.kind = Semantics::Kind::reduce;
     s.function = function;
     Semantics::Operand to, from;
     to.dtype = out_type;
     to.address = dst;
-    to.rank = kept.dims;
     from.dtype = in;
     from.address = src;
-    from.rank = kept.dims + reduced.dims;
+    to.rank = from.rank = rank;
+    for (int d = 0; d < reduced.dims; ++d) {
+      to.size[d] = 1;
+      from.size[d] = reduced.size[d];
+      from.stride[d] = reduced.stride[d][0];
+    }
     for (int d = 0; d < kept.dims; ++d) {
-      int at = kept.dims - 1 - d;
+      int at = reduced.dims + d;
       to.size[at] = from.size[at] = kept.size[d];
       to.stride[at] = kept.stride[d][0];
       from.stride[at] = kept.stride[d][1];
     }
-    for (int d = 0; d < reduced.dims; ++d) {
-      int at = kept.dims + reduced.dims - 1 - d;
-      from.size[at] = reduced.size[d];
-      from.stride[at] = reduced.stride[d][0];
+    s.inputs = {from};
+    s.outputs = {to};
+    if (function == "minmax") {
+      // Two outputs of the same shape, least and greatest: the greatest is what code looks at (bincount).
+      s.function = "max";
+      s.outputs[0].address = dst2;
+      s.outputs.push_back(to);
+    } else if (function == "argmax" || (with_index && function == "max" && two)) {
+      // The place of the greatest: the best one of each row.
+      if (reduced.dims != 1) {
+        s = {};
+        return;
+      }
+      s.kind = Semantics::Kind::topk;
+      s.function = "largest";
+      s.k = 1;
+      Semantics::Operand place = to;
+      if (function == "max") {
+        place.dtype = DType::i64;
+        place.address = dst2;
+        // Strides are those of the values; the indices lie alike.
+        int size = std::max(1, bits(out_type) / 8);
+        for (int d = 0; d < place.rank; ++d) place.stride[d] = place.stride[d] / size * 8;
+      }
+      s.outputs = {to, place};
     }
-    (void)size;
-    s.axis = kept.dims;   // dimensions from here on are reduced
-    s.outputs.push_back(to);
-    s.inputs.push_back(from);
   }
 };
 
@@ -187,7 +210,7 @@ Made prepare_reduce(const Kernel&, const Name& name) {
   std::string_view ops = t.size() > 1 ? std::string_view(t[1]) : inner;
   d->kind = kind_of(ops);
   d->function = function_of(ops);
-  d->with_index = contains(ops, "MaxOps") || contains(ops, "MinOps");
+  d->with_index = contains(ops, "MaxOps") || contains(ops, "MinOps");   // also MinMaxOps: two outputs
   return d;
 }
 

@@ -13,7 +13,7 @@ Made prepare_scan(const Kernel& kernel, const Name& name) {
   bool outer = contains(leaf, "outer_dim"), with_indices = contains(leaf, "with_indices");
   DType t = signature->parameters().empty() ? DType::f32 : signature->parameters()[0].dtype;
   std::string function = contains(kernel.demangled, "std::plus") || leaf == "final_scan_kernel" ? "sum"
-                         : contains(kernel.demangled, "multiplies")                             ? "prod"
+                         : contains(kernel.demangled, "multiplies")                             ? "product"
                                                                                                 : "";
   bool values = is_integer(t);
 
@@ -38,7 +38,6 @@ Made prepare_scan(const Kernel& kernel, const Name& name) {
       in.stride[0] = bits(in.dtype) / 8, out.stride[0] = bits(out.dtype) / 8;
       d.semantics.outputs = {out};
       d.semantics.inputs = {in};
-      d.semantics.axis = 0;
     }, values);
   }
   return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
@@ -58,15 +57,15 @@ Made prepare_scan(const Kernel& kernel, const Name& name) {
     o.dtype = t;
     o.rank = outer ? 3 : 2;
     if (outer) {
-      o.size[0] = rows, o.size[1] = third, o.size[2] = second;
-      o.stride[0] = third * second * size, o.stride[1] = second * size, o.stride[2] = size;
+      o.size[0] = third, o.size[1] = second, o.size[2] = rows;
+      o.stride[0] = second * size, o.stride[1] = size, o.stride[2] = third * second * size;
     } else {
-      o.size[0] = rows, o.size[1] = second;
-      o.stride[0] = second * size, o.stride[1] = size;
+      o.size[0] = second, o.size[1] = rows;
+      o.stride[0] = size, o.stride[1] = second * size;
     }
+    d.semantics.k = outer ? third : second;
     d.semantics.kind = Semantics::Kind::scan;
     d.semantics.function = function;
-    d.semantics.axis = 1;
     o.address = a.pointer(0);
     d.semantics.outputs = {o};
     o.address = a.pointer(1);

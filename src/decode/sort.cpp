@@ -6,13 +6,20 @@
 namespace maya::decode {
 namespace {
 
-// Slices of a tensor as an operand: the collapsed outer dimensions, then the slice itself.
+// Slices of a tensor as an operand: the slice itself, then the collapsed other dimensions.
 Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t stride) {
-  Semantics::Operand o = operand(t);
-  if (o.rank >= 8) return o;
-  o.size[o.rank] = length;
-  o.stride[o.rank] = stride * t.element_bytes;
-  ++o.rank;
+  Semantics::Operand o;
+  o.dtype = t.dtype;
+  o.address = t.address;
+  o.size[0] = length;
+  o.stride[0] = stride * t.element_bytes;
+  o.rank = 1;
+  for (int d = t.rank - 1; d >= 0 && o.rank < 8; --d) {
+    if (t.size[d] == 1) continue;   // the sliced dimension, and those that do not matter
+    o.size[o.rank] = t.size[d];
+    o.stride[o.rank] = t.stride[d] * t.element_bytes;
+    ++o.rank;
+  }
   return o;
 }
 
@@ -52,7 +59,6 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
       Semantics::Operand vo = slices(values, work.elements, a.integer(5));
       d.semantics.outputs = {ko, vo};
       d.semantics.inputs = {ko, vo};
-      d.semantics.axis = ko.rank - 1;
       write(d, keys.address, work.segments * work.elements * work.key_bytes);
       write(d, values.address, work.segments * work.elements * work.value_bytes);
     }, true);
@@ -77,7 +83,6 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
       d.semantics.k = work.top;
       d.semantics.outputs = {slices(values, work.top, a.integer(7)), slices(indices, work.top, a.integer(9))};
       d.semantics.inputs = {slices(in, work.elements, a.integer(5))};
-      d.semantics.axis = d.semantics.inputs[0].rank - 1;
       (void)multi_block;
     }, true);
   }
@@ -90,6 +95,17 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
       work.in = t;
       work.out = DType::i16;
       work.kind = ReduceKind::other;
+      d.op.work = work;
+    });
+  }
+  if (leaf == "computeBlockwiseWithinKCounts" || leaf == "computeBlockwiseKthCounts" || leaf == "computeDigitCumSum") {
+    // Over the digit counters of every block: 256 of two bytes each.
+    bool blocks = leaf == "computeBlockwiseWithinKCounts";
+    return make(key, [=](const Arguments& a, Decoded& d) {
+      Scan work;
+      work.elements = blocks ? static_cast<std::int64_t>(a.geometry().blocks()) * 256 : static_cast<std::int64_t>(a.geometry().threads());
+      work.bytes_read = work.elements * 2;
+      work.bytes_written = static_cast<std::int64_t>(a.geometry().blocks()) * 8;
       d.op.work = work;
     });
   }
