@@ -137,8 +137,8 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   }
   place_stand_ins(job, members);
   if (job.classes.size() < recordings.size())
-    job.notes.push_back(fmt::format("{} recorded ranks do the same as others and were folded into {} "
-                                    "classes; host times are those of the first rank of each class",
+    job.notes.push_back(fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
+                                    "those of the first rank of each",
                                     recordings.size(), job.classes.size()));
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);

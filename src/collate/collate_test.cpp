@@ -36,6 +36,20 @@ TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
   EXPECT_EQ(job->found_by, job::StepsFoundBy::optimizer);
 }
 
+TEST(Collate, NumbersAProcessGivesItselfDoNotMatter) {
+  // The default stream of device n is stream n; threads, events and streams are numbered as they come.
+  auto job = collate(ranks_of(4, [](RecordingBuilder& r, int rank, int) {
+    auto world = r.communicator(1, {0, 1, 2, 3});
+    auto own = static_cast<std::uint16_t>(rank), side = static_cast<std::uint16_t>(10 + rank);
+    auto event = static_cast<std::uint32_t>(100 * rank);
+    r.thread(own).wide(trace::Kind::allocate, trace::MemoryKind::device, 64).create_stream(side);
+    r.on(own).flags(trace::legacy).kernel(5).flags(trace::legacy).record(event + 1);
+    r.on(side).wait(event + 1).collective(world, 9);
+  }));
+  ASSERT_TRUE(job) << message(job);
+  EXPECT_EQ(job->classes.size(), 1u);
+}
+
 TEST(Collate, PipelineStagesAreClasses) {
   // 2 stages × 4 data-parallel ranks; each rank sends to its neighbour.
   auto job = collate(ranks_of(8, [](RecordingBuilder& r, int rank, int) {

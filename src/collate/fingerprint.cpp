@@ -19,6 +19,11 @@ bool has_op(Kind kind) {
          kind == Kind::collective || kind == Kind::point_to_point;
 }
 
+bool on_stream(Kind kind) {
+  return has_op(kind) || kind == Kind::host_function || kind == Kind::graph_launch || kind == Kind::event_record ||
+         kind == Kind::stream_wait_event || kind == Kind::stream_synchronize || kind == Kind::stream_create;
+}
+
 Status check(const trace::Recording& recording, const Record& record, std::string_view where) {
   auto bad = [&](std::string_view what, std::uint64_t index, std::size_t size) {
     return Error{fmt::format(
@@ -83,7 +88,7 @@ class Pass {
  private:
   struct Thread {
     std::uint64_t hash{1};
-    std::uint32_t events{};
+    std::uint32_t events{}, streams{};
     int group{};                     // depth
     std::vector<Record> messages;    // of the group
   };
@@ -117,14 +122,14 @@ class Pass {
   }
 
   void take(const Record& r) {
+    if (r.kind == Kind::none || r.kind == Kind::host_gap) return;
     Thread& thread = this->thread(r.thread);
     std::uint64_t head = static_cast<std::uint64_t>(r.kind) |
                          static_cast<std::uint64_t>(r.flags & ~trace::resumed) << 8 |
-                         static_cast<std::uint64_t>(r.stream) << 16 |
-                         static_cast<std::uint64_t>(r.aux) << 32;
+                         static_cast<std::uint64_t>(r.aux) << 16 |
+                         (on_stream(r.kind) ? stream(r) << 32 : 0);
     switch (r.kind) {
-      case Kind::none: case Kind::host_gap: case Kind::wide: case Kind::range_push:
-      case Kind::range_pop: case Kind::mark: case Kind::event_query:
+      case Kind::range_push: case Kind::range_pop: case Kind::mark: case Kind::event_query:
         return;
       case Kind::launch: case Kind::copy: case Kind::fill:
         thread.hash = mix(thread.hash, head ^ op_hash_[r.value]);
@@ -177,7 +182,7 @@ class Pass {
       return std::tuple(a.stream, a.aux, distance(a)) < std::tuple(b.stream, b.aux, distance(b));
     });
     for (const Record& r : thread.messages)
-      thread.hash = mix(thread.hash, mix(std::uint64_t{r.stream} << 16 | (r.flags & ~trace::resumed), op_hash_[r.value] + call(r)));
+      thread.hash = mix(thread.hash, mix(stream(r) << 8 | (r.flags & ~trace::resumed), op_hash_[r.value] + call(r)));
     thread.hash = mix(thread.hash, thread.messages.size());
     thread.messages.clear();
   }
@@ -190,6 +195,17 @@ class Pass {
       threads_.emplace_back();
     }
     return threads_[static_cast<std::size_t>(thread_number_[id])];
+  }
+
+  // Streams too, by the thread that first used them: the default stream's id is the device's number.
+  std::uint64_t stream(const Record& r) {
+    if (r.stream >= stream_number_.size()) stream_number_.resize(r.stream + 1u, 0);
+    std::uint32_t& number = stream_number_[r.stream];
+    if (number == 0) {
+      Thread& t = thread(r.thread);
+      number = static_cast<std::uint32_t>(&t - threads_.data()) << 16 | ++t.streams;
+    }
+    return number;
   }
 
   // Events are numbered within the thread that first named them: another interleaving of the threads
@@ -235,6 +251,7 @@ class Pass {
   std::vector<std::vector<Record>> graph_calls_;
   std::vector<Thread> threads_;
   std::vector<int> thread_number_;
+  std::vector<std::uint32_t> stream_number_;
   std::unordered_map<std::uint32_t, std::uint64_t> events_;
   const Record* wide_{};
 };

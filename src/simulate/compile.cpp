@@ -70,7 +70,7 @@ class ClassCompiler {
   struct Stream {
     std::uint32_t lane{none};
     std::int32_t priority{};
-    bool non_blocking{};
+    bool non_blocking{}, legacy{};
   };
   struct Group {
     int depth{};
@@ -109,10 +109,12 @@ class ClassCompiler {
     return static_cast<std::uint32_t>(lanes_.size() - 1);
   }
 
-  std::uint32_t lane_of(std::uint16_t id) {
+  // Stream ids are the process's own: the legacy default stream is told by its flag.
+  std::uint32_t lane_of(std::uint16_t id, std::uint8_t flags) {
     Stream& s = stream(id);
+    s.legacy |= (flags & trace::legacy) != 0;
     if (s.lane == none) {
-      s.lane = new_lane(id, s.priority, id != 0 && !s.non_blocking);
+      s.lane = new_lane(id, s.priority, !s.legacy && !s.non_blocking);
       if (lanes_[s.lane].blocking) blocking_lanes_.push_back(s.lane);
     }
     return s.lane;
@@ -147,7 +149,7 @@ class ClassCompiler {
   // The lane for a stream operation, ordered against the legacy default stream.
   std::uint32_t enter(const Record& r) { return enter(r.stream, r.flags); }
   std::uint32_t enter(std::uint16_t id, std::uint8_t flags) {
-    std::uint32_t lane = lane_of(id);
+    std::uint32_t lane = lane_of(id, flags);
     if (flags & trace::legacy) {
       legacy_lane_ = lane;
       ++legacy_epoch_;
@@ -300,7 +302,7 @@ class ClassCompiler {
         break;
       }
       case Kind::stream_synchronize:
-        host_waits(tail(lane_of(r.stream)));
+        host_waits(tail(lane_of(r.stream, r.flags)));
         if (r.flags & trace::legacy)
           for (std::uint32_t lane : blocking_lanes_) host_waits(tail(lane));
         break;
@@ -309,7 +311,7 @@ class ClassCompiler {
         break;
       case Kind::stream_create:
         stream(r.stream) = {none, r.aux == 0 ? 0 : static_cast<std::int32_t>(r.aux) - 1000,
-                            (r.flags & trace::non_blocking) != 0};
+                            (r.flags & trace::non_blocking) != 0, (r.flags & trace::legacy) != 0};
         break;
       case Kind::release:
         if (!(r.flags & trace::async) && frees_device_memory()) host_waits_for_device();
