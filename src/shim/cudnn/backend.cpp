@@ -57,9 +57,12 @@ std::string remember(const NodePtr& node) {
   return text;
 }
 
+// The count given back is how many there are when nothing is requested, and how many were given when something is:
+// frontends resize their lists to it.
 cudnnStatus_t give_descriptors(const std::vector<NodePtr>& nodes, std::int64_t requested, std::int64_t* count,
                                void* array) {
-  if (count) *count = static_cast<std::int64_t>(nodes.size());
+  auto available = static_cast<std::int64_t>(nodes.size());
+  if (count) *count = requested > 0 ? std::min(requested, available) : available;
   if (requested <= 0 || !array) return CUDNN_STATUS_SUCCESS;
   auto* handles = static_cast<cudnnBackendDescriptor_t*>(array);
   for (std::int64_t i = 0; i < requested && i < static_cast<std::int64_t>(nodes.size()); ++i) {
@@ -73,7 +76,7 @@ cudnnStatus_t give_descriptors(const std::vector<NodePtr>& nodes, std::int64_t r
 
 cudnnStatus_t give(const void* from, std::size_t element, std::int64_t available, std::int64_t requested,
                    std::int64_t* count, void* array) {
-  if (count) *count = available;
+  if (count) *count = requested > 0 ? std::min(requested, available) : available;
   if (requested > 0 && array)
     std::memcpy(array, from, element * static_cast<std::size_t>(std::min(requested, available)));
   return CUDNN_STATUS_SUCCESS;
