@@ -164,9 +164,24 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
   add("host (launch-bound)", host_ns,
       "the GPU waits for Python: torch.compile, CUDA graphs, larger batch");
   add("waiting", wait_ns, "fewer synchronizations (.item(), prints), better balance between ranks");
-  std::sort(costs.begin(), costs.end(), [](const LargestCost& a, const LargestCost& b) {
+  auto by_time = [](const LargestCost& a, const LargestCost& b) {
     return a.ms != b.ms ? a.ms > b.ms : a.what < b.what;
-  });
+  };
+  std::sort(costs.begin(), costs.end(), by_time);
+  // Below a hundredth of the step there is nothing to win. Where the path leaves room (a
+  // launch-bound step is all host), the largest work beside it is worth knowing too.
+  std::erase_if(costs, [](const LargestCost& cost) { return cost.share < 0.01; });
+  if (costs.size() < most && !timeline.critical_path.empty()) {
+    std::vector<LargestCost> beside;
+    for (const auto& [name, family] : families) {
+      const double ns = family.ns / measured_count(job) / std::max(1, job.world_size);
+      if (family.path_ns < 0.01 * timeline.step_ns && ns > 0.05 * timeline.step_ns)
+        beside.push_back(
+            {name + ", hidden", ns / 1e6, ns / timeline.step_ns, help(family, cluster)});
+    }
+    std::sort(beside.begin(), beside.end(), by_time);
+    costs.insert(costs.end(), beside.begin(), beside.end());
+  }
   if (costs.size() > most) costs.resize(most);
   return costs;
 }

@@ -234,7 +234,7 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, Predicti
         fmt::format("the recording of rank {} was cut off (crash or kill); what is there was used",
                     rank_list(cut)));
   for (const auto& [name, count] : warnings)
-    prediction.notes.push_back(fmt::format("{} ({} times)", name, count));
+    prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
   if (prediction.coverage.unknown > 0.02)
     prediction.notes.push_back(
         fmt::format("{} of the GPU time is in kernels nobody knows; their time is a guess",

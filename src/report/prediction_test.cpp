@@ -91,6 +91,19 @@ TEST(Prediction, LargestCostsLieOnTheCriticalPath) {
   for (const LargestCost& cost : costs) EXPECT_FALSE(cost.help.empty());
 }
 
+TEST(Prediction, WhatHidesBehindTheHostIsNamedToo) {
+  simulate::Timeline timeline = sample::timeline();
+  timeline.critical_path = {{simulate::CriticalLink::What::host, 0, 20, 0, 0, 10'000'000}};
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const auto costs =
+      predict(sample::job(), timeline, {estimator, network}, sample::cluster()).largest_costs;
+  ASSERT_EQ(costs.size(), 3U);
+  EXPECT_EQ(costs[0].what, "host (launch-bound)");
+  EXPECT_EQ(costs[1].what, "gemm bf16, hidden");
+  EXPECT_DOUBLE_EQ(costs[1].ms, 6);
+}
+
 TEST(Memory, PeakCountsWhatIsLiveTogether) {
   const Prediction p = sample::prediction();
   ASSERT_EQ(p.memory.size(), 4U);

@@ -64,6 +64,12 @@ void head(Page& page, const Prediction& p, const Style& style) {
   page.line();
 }
 
+// A step of a small job costs less than anyone can read.
+std::string price_of(double usd_per_step) {
+  return usd_per_step >= 0.01 ? human_usd(usd_per_step) + " a step"
+                              : human_usd(1000 * usd_per_step) + " / 1000 steps";
+}
+
 void step(Page& page, const Prediction& p) {
   if (!p.step) {
     page.labelled("Step", page.paint(Colour::red, "none was completed"));
@@ -88,7 +94,7 @@ void step(Page& page, const Prediction& p) {
                              fmt::format("of the {} peak, {} a step", p.mfu_dtype,
                                          human_flops(p.flops_per_step)));
   if (p.cost.usd_per_gpu_hour > 0)
-    page.labelled("Cost", fit(human_usd(p.cost.usd_per_step) + " a step", value_width) +
+    page.labelled("Cost", fit(price_of(p.cost.usd_per_step), value_width) +
                               fmt::format("{} an hour, {} per GPU",
                                           human_usd(p.cost.usd_per_gpu_hour * p.world_size),
                                           human_usd(p.cost.usd_per_gpu_hour)));
