@@ -4,16 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-// toml++ asserts on some damaged input instead of reporting it; as an exception it is a message
-// too. Nothing thrown leaves this file.
-#define TOML_ASSERT(condition) \
-  if (!(condition)) throw std::runtime_error("damaged text")
-#define TOML_EXCEPTIONS 1
-#define TOML_HEADER_ONLY 1
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wterminate"
-#include <toml++/toml.h>
-#pragma GCC diagnostic pop
+#include "catalog/tomlplusplus.h"
 
 namespace maya::catalog {
 namespace {

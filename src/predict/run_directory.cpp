@@ -10,16 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-// The same words as in catalog/toml_file.cpp: toml++ is made of inline functions, and two settings
-// of it in one program would be two definitions of each.
-#define TOML_ASSERT(condition) \
-  if (!(condition)) throw std::runtime_error("damaged text")
-#define TOML_EXCEPTIONS 1
-#define TOML_HEADER_ONLY 1
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wterminate"
-#include <toml++/toml.h>
-#pragma GCC diagnostic pop
+#include "catalog/tomlplusplus.h"
 
 namespace maya::predict {
 namespace {
