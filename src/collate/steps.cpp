@@ -101,7 +101,9 @@ class Finder {
       for (std::size_t cut : cuts[c])
         // A step opens right after the last work of the one before: syncs, annotations and whatever
         // the host does there belong to the step they follow.
+        // After the last work of all the program only winds down (saving, tearing down groups): no step.
         begin.push_back(cut < sequences_[c].size() ? sequences_[c].record(cut)
+                        : cut > 0                  ? sequences_[c].record(cut - 1) + 1
                                                    : static_cast<std::uint32_t>(records.size()));
     }
     job_.found_by = by;
