@@ -38,6 +38,22 @@ constexpr std::string_view small[] = {
     "RadixSortScanBinsKernel", "DeviceRadixSortExclusiveSumKernel", "DeviceMergeSortPartitionKernel",
     "DeviceAdjacentDifferenceInitKernel", "DeviceThreeWayPartitionInitKernel"};
 
+DType item_type(const Name& name, int parameter) {
+  if (parameter < 0 || static_cast<std::size_t>(parameter) >= name.parameters.size()) return DType::unknown;
+  const std::string& type = name.parameters[parameter];
+  if (is_pointer(type)) return dtype_of(pointee(type));
+  // An iterator over a pointer: "TransformInputIterator<bool, NonZeroOp<long>, long const*, long>"
+  for (std::string_view mark : {" const*", "*"}) {
+    std::size_t pointer = type.find(mark);
+    if (pointer == std::string::npos) continue;
+    std::size_t begin = type.find_last_of("<,", pointer);
+    begin = begin == std::string::npos ? 0 : begin + 1;
+    DType t = dtype_of(std::string_view(type).substr(begin, pointer - begin));
+    if (t != DType::unknown) return t;
+  }
+  return first_dtype(type);
+}
+
 int item_bytes(const Name& name, int parameter) {
   if (parameter < 0 || static_cast<std::size_t>(parameter) >= name.parameters.size()) return 0;
   const std::string& type = name.parameters[parameter];
@@ -46,20 +62,8 @@ int item_bytes(const Name& name, int parameter) {
       contains(type, "ConstantInput") || contains(type, "CountingInput") || contains(type, "discard"))
     return 0;
   if (is_pointer(type)) return size_of(pointee(type)) ? size_of(pointee(type)) : 4;
-  DType t = first_dtype(type);   // device_ptr<long>, transform_iterator<…>
+  DType t = item_type(name, parameter);   // device_ptr<long>, transform_iterator<…>
   return t == DType::unknown ? 4 : std::max(1, bits(t) / 8);
-}
-
-DType item_type(const Name& name, int parameter) {
-  if (parameter < 0 || static_cast<std::size_t>(parameter) >= name.parameters.size()) return DType::unknown;
-  const std::string& type = name.parameters[parameter];
-  if (is_pointer(type)) return dtype_of(pointee(type));
-  std::size_t pointer = type.find("const*");
-  if (pointer != std::string::npos && contains(type, "iterator")) {
-    std::size_t begin = type.rfind(", ", pointer);
-    if (begin != std::string::npos) return dtype_of(std::string_view(type).substr(begin + 2, pointer - begin - 3));
-  }
-  return first_dtype(type);
 }
 
 std::int64_t count(const Signature& s, const Arguments& a, int items) {

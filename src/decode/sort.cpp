@@ -86,7 +86,7 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
       (void)multi_block;
     }, true);
   }
-  if (leaf == "computeBlockDigitCounts") {
+  if (leaf == "computeBlockDigitCounts" || leaf == "radixFindKthValues") {
     DType t = template_dtype(name, 0, DType::f32);
     return make(key, [=](const Arguments& a, Decoded& d) {
       Reduction work;
