@@ -9,6 +9,7 @@
 
 #include "catalog/suggest.h"
 #include "cli/command.h"
+#include "cli/python_verbs.h"
 #include "cli/verbs.h"  // generated from the list in CMakeLists.txt
 
 namespace maya::cli {
@@ -30,6 +31,7 @@ int fail(std::string_view message, int code) {
 
 int main(int argc, char** argv) {
   using namespace maya::cli;
+  if (const auto code = run_python_verb(argc, argv)) return *code;
   CLI::App app{
       "Run the training command you already have on a machine with no GPU, and learn how long "
       "a step would take,\nhow much memory it needs and what it would cost on the cluster you "
@@ -39,6 +41,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   add_verbs(app);
+  add_python_verbs(app);
   // After the verbs: a verb would inherit it.
   app.footer(
       "Example:\n"
@@ -46,11 +49,12 @@ int main(int argc, char** argv) {
       "  maya predict maya-runs/demo --cluster dgx-a100\n\n"
       "`maya VERB --help` shows the options of a verb.");
   try {
-    // `maya run … -- COMMAND`: the verb takes everything from the first word that is no option of its
-    // own; the mark in front of it is for people (CLI11 would end the verb there).
+    // `maya run … -- COMMAND`: the verb takes everything from the first word that is no option of
+    // its own; the mark in front of it is for people (CLI11 would end the verb there).
     std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words.front() == "run")
-      if (auto mark = std::find(words.begin(), words.end(), "--"); mark != words.end()) words.erase(mark);
+      if (auto mark = std::find(words.begin(), words.end(), "--"); mark != words.end())
+        words.erase(mark);
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     app.parse(words);
     return success;

@@ -1,0 +1,85 @@
+#include "cli/python_verbs.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace maya::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Verb {
+  const char* name;
+  const char* description;
+};
+constexpr Verb verbs[] = {
+    {"search", "Search configurations of a training command for the best one"},
+    {"calibrate", "Learn from profiles you have: PyTorch traces, Nsight exports, CSV files"},
+    {"profile", "Measure the op families on a GPU you have"},
+    {"validate", "Compare predictions with published measurements"},
+};
+
+fs::path self() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored);
+}
+
+// The folder that holds the package `maya`: around an installed program, else the source tree's.
+fs::path package_folder() {
+  const fs::path prefix = self().parent_path().parent_path();
+  std::error_code ignored;
+  if (fs::exists(prefix / "__init__.py", ignored)) return prefix.parent_path();
+  return MAYA_PYTHON_SOURCE;
+}
+
+bool installed(const Verb& verb) {
+  std::error_code ignored;
+  return fs::exists(package_folder() / "maya" / (std::string(verb.name) + ".py"), ignored);
+}
+
+// The interpreter beside the program as it was called (.venv/bin/maya), else the one on PATH.
+std::string interpreter() {
+  if (const char* chosen = std::getenv("MAYA_PYTHON"); chosen && *chosen) return chosen;
+  const fs::path called = program_invocation_name;
+  const fs::path beside = called.parent_path() / "python3";
+  std::error_code ignored;
+  return called.has_parent_path() && fs::exists(beside, ignored) ? beside.string() : "python3";
+}
+
+}  // namespace
+
+void add_python_verbs(CLI::App& app) {
+  for (const Verb& verb : verbs)
+    if (installed(verb)) app.add_subcommand(verb.name, verb.description);
+}
+
+std::optional<int> run_python_verb(int argc, char** argv) {
+  const Verb* asked = nullptr;
+  for (const Verb& verb : verbs)
+    if (argc > 1 && std::strcmp(argv[1], verb.name) == 0 && installed(verb)) asked = &verb;
+  if (!asked) return std::nullopt;
+
+  const char* already = std::getenv("PYTHONPATH");
+  const std::string path =
+      package_folder().string() + (already && *already ? std::string(":") + already : "");
+  setenv("PYTHONPATH", path.c_str(), 1);
+  setenv("MAYA_PROGRAM", self().c_str(), 1);
+  const std::string python = interpreter();
+  const std::string module = std::string("maya.") + asked->name;
+  std::vector<char*> words{const_cast<char*>(python.c_str()), const_cast<char*>("-m"),
+                           const_cast<char*>(module.c_str())};
+  for (int i = 2; i < argc; ++i) words.push_back(argv[i]);
+  words.push_back(nullptr);
+  execvp(python.c_str(), words.data());
+  return fail(fmt::format("cannot start {} ({}); name an interpreter with MAYA_PYTHON", python,
+                          std::strerror(errno)));
+}
+
+}  // namespace maya::cli
