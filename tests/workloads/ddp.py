@@ -1,4 +1,4 @@
-"""DDP with gradient accumulation (no_sync), static graph and bf16 gradient compression."""
+"""DDP with gradient accumulation (no_sync), bucket views and bf16 gradient compression."""
 
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
@@ -7,7 +7,7 @@ from torch.nn.parallel import DistributedDataParallel
 from common import Transformer, finish, loss_of, start, tokens_for
 
 job = start()
-model = DistributedDataParallel(Transformer().to(job.device), device_ids=[job.device.index], static_graph=True)
+model = DistributedDataParallel(Transformer().to(job.device), device_ids=[job.device.index], gradient_as_bucket_view=True)
 model.register_comm_hook(None, bf16_compress_hook)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 for step in range(4):
