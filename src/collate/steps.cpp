@@ -98,13 +98,16 @@ class Finder {
       const auto& records = job_.classes[c].recording.records;
       auto& begin = job_.classes[c].step_begin;
       begin.clear();
+      // A step opens with its first work: syncs, annotations and whatever the host does after the last
+      // work of a step belong to that step.
+      const Sequence& sequence = sequences_[c];
+      auto after_work = [&](std::size_t cut) { return cut > 0 ? sequence.record(cut - 1) + 1 : 0; };
       for (std::size_t cut : cuts[c])
-        // A step opens right after the last work of the one before: syncs, annotations and whatever
-        // the host does there belong to the step they follow.
-        // After the last work of all the program only winds down (saving, tearing down groups): no step.
-        begin.push_back(cut < sequences_[c].size() ? sequences_[c].record(cut)
-                        : cut > 0                  ? sequences_[c].record(cut - 1) + 1
-                                                   : static_cast<std::uint32_t>(records.size()));
+        begin.push_back(cut < sequence.size() ? sequence.record(cut) : static_cast<std::uint32_t>(records.size()));
+      // After the last step the program may do anything: evaluate, save, wind down. Its end is as many
+      // records after its work as that of the step before.
+      std::uint32_t tail = begin.size() > 2 ? begin[begin.size() - 2] - after_work(cuts[c][cuts[c].size() - 2]) : 0;
+      begin.back() = std::min(begin.back(), after_work(cuts[c].back()) + tail);
     }
     job_.found_by = by;
     measure(std::move(steady));
@@ -151,7 +154,8 @@ class Finder {
       job::RankClass& k = job_.classes[c];
       const Sequence& s = sequences_[c];
       std::uint32_t begin = s.size() > 0 ? s.record(s.first_heavy()) : 0;
-      k.step_begin = {begin, static_cast<std::uint32_t>(k.recording.records.size())};
+      auto end = s.size() > 0 ? s.record(s.size() - 1) + 1 : static_cast<std::uint32_t>(k.recording.records.size());
+      k.step_begin = {begin, end};
     }
     job_.found_by = by;
     job_.measured = {1};

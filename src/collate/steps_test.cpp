@@ -166,6 +166,20 @@ TEST(Steps, OneStepIsTheRunAfterInitialization) {
   EXPECT_FALSE(job.notes.empty());
 }
 
+TEST(Steps, WindingDownIsNoStep) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 5; ++s) {
+    micro_batch(r);
+    r.optimizer(1).sync().add(trace::Kind::mark);
+  }
+  auto end = static_cast<std::uint32_t>(r.recording().records.size());
+  r.host(900'000'000).device_sync().add(trace::Kind::mark).copy(8, CopyDirection::device_to_host);
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 5u);
+  EXPECT_EQ(job.classes[0].step_begin.back(), end);
+}
+
 TEST(Steps, WarmUpIsLeftOut) {
   RecordingBuilder r;
   initialize(r);
