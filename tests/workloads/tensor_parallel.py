@@ -5,7 +5,7 @@ import argparse
 import torch
 import torch.nn.functional as F
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
                                                loss_parallel, parallelize_module)
 
@@ -39,7 +39,10 @@ else:
         "feed_forward.down": RowwiseParallel()}
 for block in model.blocks:
     parallelize_module(block, mesh, block_plan)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+# Sharded and plain parameters do not mix in one multi-tensor call.
+sharded = [p for p in model.parameters() if isinstance(p, DTensor)]
+plain = [p for p in model.parameters() if not isinstance(p, DTensor)]
+optimizer = torch.optim.AdamW([{"params": group} for group in (sharded, plain) if group], lr=1e-4, foreach=True)
 for step in range(4):
     torch.manual_seed(step)  # every rank works on the same tokens
     data = torch.randint(8192, (4, 513)).to(job.device)
