@@ -194,6 +194,14 @@ void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   erase(to, bytes);
 }
 
+bool Values::any(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || !inside(address, bytes)) return false;
+  std::lock_guard guard(mutex_);
+  auto it = map_.upper_bound(address);
+  if (it != map_.begin() && std::prev(it)->second.end > address) return true;
+  return it != map_.end() && it->first < address + bytes;
+}
+
 const void* Values::known(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
   std::unique_lock lock(mutex_);

@@ -47,6 +47,8 @@ class Values {
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
   void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes);
   void promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
+  // Some byte of the range is known (or promised).
+  bool any(std::uint64_t address, std::uint64_t bytes);
   // Pointer to the bytes if all are known, else null. Valid until the next change there.
   const void* known(std::uint64_t address, std::uint64_t bytes);
 

@@ -130,6 +130,16 @@ struct Request {
   int root = -1;
 };
 
+// A buffer of which a part is known travels with zeros for the rest: objects are gathered in buffers that are as
+// large as the largest of them.
+void post_known(Communicator& c, std::uint64_t key, const void* from, std::uint64_t bytes) {
+  auto& values = session::state().values;
+  if (!values.any(address(from), bytes)) return c.exchange->post(key, nullptr, bytes);
+  std::vector<char> data(bytes);
+  values.load(data.data(), address(from), bytes);
+  c.exchange->post(key, data.data(), bytes);
+}
+
 // Values move for small payloads outside captures; what is larger becomes unknown.
 void exchange_values(Communicator& c, const Request& q, const Type& type) {
   auto& values = session::state().values;
@@ -147,8 +157,7 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
   std::uint64_t key = ++c.sequence;
   bool sends = q.kind != CollectiveKind::broadcast || q.root == c.rank;
   if (sends) {
-    const void* data = q.send_bytes > 0 ? values.known(address(q.send), q.send_bytes) : nullptr;
-    c.exchange->post(key, data, q.send_bytes);
+    post_known(c, key, q.send, q.send_bytes);
   }
   if (!receives) return;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
@@ -222,7 +231,7 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
   std::uint64_t seed[2] = {pair, ++c->messages[pair]};
   std::uint64_t key = (std::uint64_t{1} << 61) | nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
   if (send) {
-    c->exchange->post(key, values.known(address(buffer), bytes), bytes);
+    post_known(*c, key, buffer, bytes);
   } else {
     auto pending = std::make_shared<Message>();
     pending->exchange = c->exchange, pending->key = key, pending->from = from;
