@@ -52,6 +52,8 @@ const void* unwrap(const void* data) {
 
 std::vector<char> payload(const char* begin, const Entry& entry) {
   const char* stored = begin + entry.header_bytes;
+  constexpr std::uint64_t largest = std::uint64_t{1} << 32;  // no cubin comes near; a damaged size would
+  if (entry.compressed_bytes > entry.payload_bytes || entry.raw_bytes > largest) return {};
   if (entry.flags & flag_zstd) {
     std::vector<char> out(entry.raw_bytes);
     std::size_t size = ZSTD_decompress(out.data(), out.size(), stored, entry.compressed_bytes);

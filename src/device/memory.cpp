@@ -175,6 +175,10 @@ std::optional<Allocation> Memory::map(std::uint64_t address, std::uint64_t bytes
   if (address + bytes > it->first + it->second) return std::nullopt;
   auto next = allocations_.lower_bound(address);
   if (next != allocations_.end() && next->first < address + bytes) return std::nullopt;
+  if (next != allocations_.begin()) {
+    const Allocation& before = std::prev(next)->second;
+    if (before.address + before.bytes > address) return std::nullopt;
+  }
   return enter(address, bytes, MemoryKind::mapped, device_of(address));
 }
 
