@@ -10,6 +10,9 @@
 namespace maya::collate {
 namespace {
 
+// A size is one number in a recording but that many entries here.
+constexpr std::size_t most_places = 200'000'000;
+
 std::string describe(const job::Communicator& communicator) {
   std::string name = communicator.name.empty() ? "" : fmt::format(" \"{}\"", communicator.name);
   return fmt::format("communicator {:016x}{} of {} ranks", communicator.id, name,
@@ -164,6 +167,7 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
   // n-th on all.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> number;
   std::vector<job::Communicator> result;
+  std::size_t places = 0;
   for (Member& member : members) {
     std::map<std::uint64_t, std::uint32_t> uses;
     const auto& communicators = member.recording->communicators;
@@ -176,6 +180,10 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
                                  rank, c.id, c.rank, c.size, world_size)};
       auto [it, fresh] = number.try_emplace({c.id, uses[c.id]++}, result.size());
       if (fresh) {
+        places += static_cast<std::size_t>(c.size);
+        if (places > most_places)
+          return Error{fmt::format("rank {}: its communicators have more than {} members in all: the recording is "
+                                   "damaged; record again", rank, most_places)};
         auto size = static_cast<std::size_t>(c.size);
         result.push_back({c.id, std::vector<std::int32_t>(size, -1),
                           std::vector<std::uint32_t>(size, job::none), c.name});

@@ -77,7 +77,7 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
     add(slowest);
   }
   if (!messages.empty()) add(network_.messages(messages));
-  total.ns = std::max<std::int64_t>(1, std::llround(ns));
+  total.ns = std::isfinite(ns) ? std::max<std::int64_t>(1, std::llround(std::min(ns, 1e13))) : 1;
   total.share = model_.channel_share(channels);
   total.link = collectives.empty() ? 2 : domain.between_nodes ? 1 : 0;
   return total;

@@ -16,6 +16,9 @@ namespace {
 using trace::Kind;
 using trace::Record;
 
+// A few bytes of a recording can launch a large graph very often: that must not end in exhausted memory.
+constexpr std::uint64_t most_works = 500'000'000;
+
 Resource resource_of(const Op& op) {
   const auto* copy = std::get_if<Copy>(&op.work);
   if (copy == nullptr) return Resource::compute;
@@ -51,6 +54,10 @@ class ClassCompiler {
     for (std::uint32_t i = 0; i < recording_.records.size(); ++i) {
       for (; boundary < begins.size() && begins[boundary] <= i; ++boundary) close_step(boundary, log_step);
       record(i);
+      if (program_.works > most_works)
+        return Error{fmt::format("rank {}: its graph launches unfold to more than {} operations by record {}; the "
+                                 "recording is damaged, or too long to simulate: record fewer steps",
+                                 job_.classes[class_].representative, most_works, i)};
     }
     for (; boundary < begins.size(); ++boundary) close_step(boundary, log_step);
     return std::move(program_);

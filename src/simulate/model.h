@@ -38,7 +38,8 @@ struct Model {
   static Model from(const catalog::Cluster& cluster, const Options& options);
 
   std::int64_t host_ns(std::uint64_t recorded) const {
-    return static_cast<std::int64_t>(static_cast<double>(recorded) * host_scale + 0.5);
+    double ns = static_cast<double>(recorded) * host_scale + 0.5;
+    return static_cast<std::int64_t>(ns < 1e13 ? ns : 1e13);   // three hours: sums stay far from overflow
   }
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
   // Share of the SMs that one kernel keeps busy.
