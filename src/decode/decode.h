@@ -26,7 +26,8 @@ struct Kernel {
   std::vector<std::uint16_t> parameter_offsets, parameter_sizes;   // from the cubin (KPARAM_INFO); may be empty
   std::uint16_t registers{};
   std::uint32_t static_shared{};
-  std::string_view ptx;             // PTX text when the module carries or keeps it (Triton), else empty
+  std::string_view ptx;             // PTX text when the module carries it, else empty
+  std::string_view image;           // the cubin, when it was loaded by itself (Triton): its PTX is looked for in Triton's cache
   int capability{80};               // of the emulated GPU: 80, 90, …
 };
 

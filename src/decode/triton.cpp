@@ -5,6 +5,7 @@
 
 #include "decode/ptx.h"
 #include "decode/rule.h"
+#include "decode/triton_cache.h"
 
 namespace maya::decode {
 namespace {
@@ -99,8 +100,14 @@ Made from_name(const Kernel& kernel, const Name& name) {
 }  // namespace
 
 Made prepare_triton(const Kernel& kernel, const Name& name) {
-  if (!kernel.ptx.empty()) {
-    if (auto program = ptx::parse(kernel.ptx, kernel.mangled)) {
+  std::shared_ptr<const std::string> kept;
+  std::string_view text = kernel.ptx;
+  if (text.empty() && !kernel.image.empty()) {
+    kept = find_triton_ptx(kernel.mangled, kernel.image);
+    if (kept) text = *kept;
+  }
+  if (!text.empty()) {
+    if (auto program = ptx::parse(text, kernel.mangled)) {
       auto d = std::make_unique<FromPtx>();
       for (std::size_t i = 0; i < kernel.parameter_sizes.size() && i < 255; ++i) {
         if (kernel.parameter_sizes[i] == 8) d->wide.push_back(static_cast<std::uint8_t>(i));

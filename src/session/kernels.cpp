@@ -298,6 +298,9 @@ int resolve(Function& function) {
       k.capability = capability();
       for (const auto& image : function.module->ptx)
         if (image.ptx().find(function.name) != std::string_view::npos) k.ptx = image.ptx();
+      const auto& loaded = function.module->copy;
+      if (k.ptx.empty() && loaded.size() > 4 && loaded[0] == 0x7f && loaded[1] == 'E')
+        k.image = std::string_view(loaded.data(), loaded.size());
       function.decoder = decode::prepare(k);
       function.touches_values = function.decoder->touches_values();
     }
