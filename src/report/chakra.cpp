@@ -44,13 +44,19 @@ std::int64_t collective_type(CollectiveKind kind) {
     case CollectiveKind::reduce_scatter:
       return 7;
     case CollectiveKind::barrier:
-      return 9;
+      return 0;  // NCCL has none: it is an all-reduce of a word, which simulators know
   }
   return 0;
 }
 
 std::uint64_t microseconds(std::int64_t ns) {
   return ns <= 0 ? 0 : std::max<std::int64_t>(1, (ns + 500) / 1000);
+}
+
+bool is_everybody(const job::Job& job, std::size_t communicator) {
+  const auto& ranks = job.communicators[communicator].ranks;
+  return static_cast<std::int32_t>(ranks.size()) == job.world_size &&
+         std::is_sorted(ranks.begin(), ranks.end());
 }
 
 class Writer {
@@ -215,7 +221,7 @@ class Writer {
       node(id, slice_name(op), collective_node, deps, ns, [&](pbf_writer& message) {
         flag(message, "is_cpu_op", false);
         number(message, "comm_type", collective_type(collective->kind));
-        number(message, "comm_size", collective->bytes);
+        number(message, "comm_size", std::max<std::int64_t>(1, collective->bytes));
         text(message, "pg_name", std::to_string(group(r.aux)));
         if (collective->root >= 0) number32(message, "root", collective->root);
       });
@@ -225,7 +231,7 @@ class Writer {
       const std::int32_t tag = tags_[{group(r.aux), peer, p2p->send}]++;
       node(id, slice_name(op), p2p->send ? send : receive, deps, ns, [&](pbf_writer& message) {
         flag(message, "is_cpu_op", false);
-        number(message, "comm_size", p2p->bytes);
+        number(message, "comm_size", std::max<std::int64_t>(1, p2p->bytes));
         number32(message, "comm_src", p2p->send ? rank_ : peer);
         number32(message, "comm_dst", p2p->send ? peer : rank_);
         number32(message, "comm_tag", tag);
@@ -243,9 +249,11 @@ class Writer {
     return id;
   }
 
+  // 0 is everybody, to Chakra's readers.
   std::int32_t group(std::uint32_t slot) const {
     auto found = group_of_slot_.find(slot);
-    return found == group_of_slot_.end() ? 0 : static_cast<std::int32_t>(found->second) + 1;
+    if (found == group_of_slot_.end() || is_everybody(job_, found->second)) return 0;
+    return static_cast<std::int32_t>(found->second) + 1;
   }
 
   std::int32_t peer_rank(std::uint32_t slot, std::int32_t peer) const {
@@ -321,7 +329,7 @@ std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline
 std::string chakra_groups(const job::Job& job) {
   nlohmann::ordered_json groups = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < job.communicators.size(); ++i)
-    groups[std::to_string(i + 1)] = job.communicators[i].ranks;
+    if (!is_everybody(job, i)) groups[std::to_string(i + 1)] = job.communicators[i].ranks;
   return groups.dump(1) + "\n";
 }
 

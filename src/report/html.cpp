@@ -95,10 +95,11 @@ std::string html_page(const Prediction& prediction, const job::Job& job,
                {"memory", memory_json(prediction)},
                {"timeline", timeline_json(job, timeline)},
                {"path", path_json(job, timeline)}};
-  std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  // Inside <script>, "</" could end it early: kernel names are the program's, not ours.
-  for (std::size_t at = text.find("</"); at != std::string::npos; at = text.find("</", at + 3))
-    text.replace(at, 2, "<\\/");
+  // Inside <script> a "<" could begin its end: kernel names are the program's, not ours. In JSON it
+  // stands only within strings.
+  std::string text;
+  for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))
+    c == '<' ? text += "\\u003c" : text += c;
   std::string page(page_template);
   const std::string_view slot = "/*DATA*/null";
   page.replace(page.find(slot), slot.size(), text);

@@ -40,9 +40,9 @@ Seen look(const job::Job& job, const job::RankClass& rank_class) {
       const bool reduces = collective->kind == CollectiveKind::all_reduce ||
                            collective->kind == CollectiveKind::reduce_scatter;
       const bool before_loss = entropy_rows + softmax_rows == 0;
-      if (before_loss && seen.sequences > 0 && reduces && collective->bytes >= activation_bytes)
-        seen.shared_by = std::max<double>(
-            seen.shared_by, static_cast<double>(members(job, recording, record.aux).size()));
+      if (before_loss && seen.sequences > 0 && reduces && collective->bytes >= activation_bytes &&
+          record.aux < recording.communicators.size())
+        seen.shared_by = std::max<double>(seen.shared_by, recording.communicators[record.aux].size);
     }
   };
   for (const Range& step : measured_steps(job, rank_class))

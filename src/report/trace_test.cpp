@@ -256,6 +256,21 @@ TEST(Csv, HasALineForEverySpan) {
   EXPECT_NE(text.find(",collective,ncclAllReduce,"), std::string::npos);
 }
 
+TEST(Html, IsOneFileThatNamesCannotBreakOutOf) {
+  Prediction p = sample::prediction();
+  p.ops[0].name = "</script><b>kernel<!--";
+  const std::string page = html_page(p, sample::job(), sample::timeline());
+  EXPECT_EQ(page.find("</script><b>"), std::string::npos);
+  EXPECT_EQ(page.find("</script>"), page.rfind("</script>"));
+  for (const char* outside : {"http://", "https://", "src=", "@import", "<link"})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+  const std::size_t begin = page.find("const data = ") + 13;
+  const auto data = nlohmann::json::parse(page.substr(begin, page.find(";\n", begin) - begin));
+  EXPECT_EQ(data.at("prediction").at("ops").at(0).at("name"), p.ops[0].name);
+  EXPECT_EQ(data.at("timeline").at("step_us"), 10'000);
+  ASSERT_EQ(data.at("timeline").at("ranks").size(), 2U);
+}
+
 struct Node {
   std::uint64_t id{}, duration{};
   int type{};
@@ -344,7 +359,7 @@ TEST(Chakra, HasTheMeasuredStepsWithTheirDependencies) {
       ++collectives;
       EXPECT_EQ(node.numbers.at("comm_type"), 0);
       EXPECT_EQ(node.numbers.at("comm_size"), 256 << 20);
-      EXPECT_EQ(node.strings.at("pg_name"), "1");
+      EXPECT_EQ(node.strings.at("pg_name"), "0");  // all ranks
       EXPECT_EQ(node.duration, 4000U);
     } else if (node.numbers.count("num_ops") && node.duration == 3000) {
       ++gemms;
@@ -353,8 +368,18 @@ TEST(Chakra, HasTheMeasuredStepsWithTheirDependencies) {
   }
   EXPECT_EQ(collectives, 2);
   EXPECT_EQ(gemms, 4);
-  EXPECT_EQ(nlohmann::json::parse(chakra_groups(sample::job())).at("1"),
-            (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_TRUE(nlohmann::json::parse(chakra_groups(sample::job())).empty());
+}
+
+TEST(Chakra, GroupsOfSomeRanksAreNumbered) {
+  job::Job job = sample::job();
+  job.communicators[0].ranks = {3, 2, 1, 0};  // another order is another group
+  const std::vector<Node> nodes = decode_chakra(chakra_trace(job, sample::timeline(), 3));
+  for (const Node& node : nodes)
+    if (node.type == 7) {
+      EXPECT_EQ(node.strings.at("pg_name"), "1");
+    }
+  EXPECT_EQ(nlohmann::json::parse(chakra_groups(job)).at("1"), (std::vector<int>{3, 2, 1, 0}));
 }
 
 TEST(Chakra, StreamsWaitForTheirEvents) {
