@@ -30,6 +30,9 @@ Status check(const trace::Recording& recording, const Record& record, std::strin
         "rank {}: {} refers to {} {}, but there are only {}: the recording is damaged; record again",
         recording.identity.rank, where, what, index, size)};
   };
+  if (record.kind > Kind::out_of_memory)   // the last there is
+    return Error{fmt::format("rank {}: {} is of unknown kind {}: the recording is damaged, or of a newer Maya",
+                             recording.identity.rank, where, static_cast<int>(record.kind))};
   if (has_op(record.kind) && record.value >= recording.ops.size())
     return bad("op", record.value, recording.ops.size());
   if (record.kind == Kind::graph_launch && record.value >= recording.graphs.size())

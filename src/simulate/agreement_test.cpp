@@ -155,6 +155,43 @@ TEST(Agreement, FastAndSlow) { check(rounds(300), 40, false, against_slow); }
 TEST(Agreement, FastAndSlowOnEqualRanks) { check(rounds(60), 30, true, against_slow); }
 TEST(Agreement, FoldedAndUnfolded) { check(rounds(1000), 60, true, folded_against_unfolded); }
 
+// A recording is untrusted: whatever is in it, the answer is a timeline or an error.
+TEST(Hostile, DamagedRecordingsEndInAnErrorOrATimeline) {
+  int errors = 0, timelines = 0;
+  for (int seed = 1; seed <= rounds(400); ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    Script script = random_script(random, 30, seed % 2 == 0);
+    std::vector<trace::Recording> recordings = recordings_of(script);
+    for (int i = 0; i < 1 + seed % 5; ++i) {
+      trace::Recording& r = recordings[random() % recordings.size()];
+      trace::Record& record = r.records[random() % r.records.size()];
+      switch (random() % 9) {
+        case 0: record.kind = static_cast<trace::Kind>(random() % 40); break;
+        case 1: record.flags = static_cast<std::uint8_t>(random()); break;
+        case 2: record.thread = static_cast<std::uint16_t>(random()); break;
+        case 3: record.stream = static_cast<std::uint16_t>(random()); break;
+        case 4: record.aux = static_cast<std::uint16_t>(random() % 5); break;
+        case 5: record.value = random() % (random() % 2 == 0 ? 10 : 1u << 31); break;
+        case 6: record.host_ns = random(); break;
+        case 7: r.records.resize(random() % r.records.size() + 1), r.complete = random() % 2 == 0; break;
+        default: r.communicators[random() % 3].rank = static_cast<std::int32_t>(random() % 9); break;
+      }
+    }
+    collate::Options options;
+    options.fold = seed % 3 != 0;
+    auto job = collate::collate(std::move(recordings), options);
+    if (!job) {
+      EXPECT_FALSE(job.error().message.empty());
+      ++errors;
+      continue;
+    }
+    auto t = simulate::simulate(*job, random_cluster(random, script.world), SizeEstimator(), SizeNetwork());
+    ++(t ? timelines : errors);
+  }
+  EXPECT_GT(errors, 0);
+  EXPECT_GT(timelines, 0);
+}
+
 TEST(Agreement, EqualRanksReallyFold) {
   for (unsigned seed = 1; seed < 50; ++seed) {
     std::mt19937 random(seed);
