@@ -157,9 +157,11 @@ int run(const Options& options, std::vector<std::string> command) {
   auto installation = launch::find_installation();
   if (!installation) return fail(installation.error());
   auto user = launch::current_environment();
-  auto search_path = user.find("PATH");
+  auto path = user.find("PATH");
+  // As the command itself will see it: `maya run -- nvidia-smi` means the emulated one.
   auto executable = launch::find_executable(
-      command.front(), search_path == user.end() ? "/usr/bin:/bin" : search_path->second);
+      command.front(),
+      installation->programs + ":" + (path == user.end() ? "/usr/bin:/bin" : path->second));
   if (!executable) return fail(executable.error());
   auto asked = launch::nodes_asked(command, user);
   if (!asked) return fail(asked.error(), usage);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -22,14 +23,26 @@ Result<Machine> read_machine(const std::string& run_directory) {
   return machine;
 }
 
-// The same identity NVML and the CUDA entry points give: it ends in the device's number.
-std::string uuid(int index) {
-  return fmt::format("GPU-6d617961-0000-4000-8000-00000000{:04x}", index);
+namespace {
+
+int node() {
+  for (const char* name : {"GROUP_RANK", "NODE_RANK", "SLURM_NODEID"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  return 0;
 }
 
-std::string bus_id(int index) { return fmt::format("00000000:{:02X}:00.0", 0x10 + index); }
+}  // namespace
 
-std::string driver_version() { return "580.95.05"; }
+// The same identity that NVML and the CUDA entry points give; a test holds them together.
+std::string uuid(const catalog::Cluster& cluster, int index) {
+  return fmt::format("GPU-4d617961-456d-756c-8001-00000000{:04x}",
+                     index + node() * cluster.gpus_per_node);
+}
+
+std::string bus_id(int index) { return fmt::format("00000000:{:02X}:00.0", 0x10 + 8 * index); }
+
+std::string driver_version() { return "595.45.04"; }
 std::string cuda_version() { return "13.2"; }
 
 long total_mib(const catalog::Gpu& gpu) { return static_cast<long>(gpu.memory_bytes >> 20); }

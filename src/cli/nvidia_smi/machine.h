@@ -17,7 +17,7 @@ struct Machine {
 // From device.txt of the run this process belongs to.
 Result<Machine> read_machine(const std::string& run_directory);
 
-std::string uuid(int index);
+std::string uuid(const catalog::Cluster& cluster, int index);
 std::string bus_id(int index);
 std::string driver_version();
 std::string cuda_version();

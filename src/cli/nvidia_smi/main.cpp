@@ -42,7 +42,7 @@ bool narrow(Machine& machine, const std::string& ids) {
     auto end = std::min(ids.find(',', begin), ids.size());
     std::string id = ids.substr(begin, end - begin);
     auto it = std::find_if(machine.gpus.begin(), machine.gpus.end(), [&](int gpu) {
-      return id == std::to_string(gpu) || id == uuid(gpu) || id == bus_id(gpu);
+      return id == std::to_string(gpu) || id == uuid(machine.cluster, gpu) || id == bus_id(gpu);
     });
     if (it == machine.gpus.end()) return false;
     kept.push_back(*it);

@@ -72,7 +72,8 @@ std::string table(const Machine& machine) {
 std::string list(const Machine& machine) {
   std::string out;
   for (int i : machine.gpus)
-    out += fmt::format("GPU {}: {} (UUID: {})\n", i, machine.cluster.gpu.marketing, uuid(i));
+    out += fmt::format("GPU {}: {} (UUID: {})\n", i, machine.cluster.gpu.marketing,
+                       uuid(machine.cluster, i));
   return out;
 }
 

@@ -31,7 +31,7 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["count"] = {"",
                   [](const Machine& m, int) { return std::to_string(m.cluster.gpus_per_node); }};
     t["name"] = t["gpu_name"] = {"", gpu([](const catalog::Gpu& g) { return g.marketing; })};
-    t["uuid"] = t["gpu_uuid"] = {"", [](const Machine&, int i) { return uuid(i); }};
+    t["uuid"] = t["gpu_uuid"] = {"", [](const Machine& m, int i) { return uuid(m.cluster, i); }};
     t["pci.bus_id"] = t["gpu_bus_id"] = {"", [](const Machine&, int i) { return bus_id(i); }};
     t["driver_version"] = {"", fixed(driver_version())};
     t["compute_cap"] = {"", gpu([](const catalog::Gpu& g) {
