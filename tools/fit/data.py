@@ -35,8 +35,9 @@ def gemm_fp16(folder):
                  for m, n, k in zip(d.M, d.N, d.K)]
     d["ns"] = d.median_ms * 1e6
     d["gpu"] = d.gpu.map(VIDUR)
-    # mlp_down_proj multiplies the activation's output, whose values switch fewer transistors: it runs at a
-    # higher clock than the others at the same shape. A property of the data, not of the shape.
+    # mlp_down_proj reaches a tenth more than the others at like shapes (H100, M=4096: median 797 against 697-715
+    # TFLOP/s). Its input is the activation's output; we take it for a lower power draw, a property of the data, and
+    # fit it as a nuisance.
     d["cool"] = (d.op == "mlp_down_proj").astype(float)
     d["shape_group"] = [f"{n}x{k}" for n, k in zip(d.N, d.K)]
     return d
@@ -106,3 +107,40 @@ def liger(folder):
     d["gpu"] = d.gpu_name.map(LIGER)
     d["ns"] = d.y_value_50 * 1e6
     return d
+
+
+# ResNet-50: (channels in, channels out, kernel, input size) -> (stride, how many such layers)
+RESNET50 = {(3, 64, 7, 224): (2, 1), (64, 64, 1, 56): (1, 1), (64, 64, 3, 56): (1, 3), (64, 256, 1, 56): (1, 4),
+            (256, 64, 1, 56): (1, 2), (256, 128, 1, 56): (1, 1), (128, 128, 3, 56): (2, 1), (128, 512, 1, 28): (1, 4),
+            (256, 512, 1, 56): (2, 1), (512, 128, 1, 28): (1, 3), (128, 128, 3, 28): (1, 3), (512, 256, 1, 28): (1, 1),
+            (256, 256, 3, 28): (2, 1), (256, 1024, 1, 14): (1, 6), (512, 1024, 1, 28): (2, 1), (1024, 256, 1, 14): (1, 5),
+            (256, 256, 3, 14): (1, 5), (1024, 512, 1, 14): (1, 1), (512, 512, 3, 14): (2, 1), (512, 2048, 1, 7): (1, 3),
+            (1024, 2048, 1, 14): (2, 1), (2048, 512, 1, 7): (1, 2), (512, 512, 3, 7): (1, 2)}
+
+
+def conv_resnet50(folder):
+    """One call of each convolution of ResNet-50 (V100, fp32, batch 32) in its three directions. The table lists
+    kernels; a call is what they take together over the calls of that shape: 24 steps were profiled."""
+    import json
+    table = pd.read_csv(folder / "kernels/conv_v100_fp32_resnet50.csv.gz")
+    rows = []
+    for (op, dims), group in table.groupby(["op", "input_dims"], sort=True):
+        d = json.loads(dims)
+        if op == "aten::cudnn_convolution":
+            direction = "forward"
+            keys = [k for k in RESNET50 if k == (d[0][1], d[1][0], d[1][2], d[0][2])]
+        elif op.endswith("backward_input"):
+            direction = "data_gradient"
+            keys = [k for k, (s, _) in RESNET50.items() if k[:3] == (d[2][1], d[2][0], d[2][2]) and k[3] // s == d[1][2]]
+        else:
+            direction = "weight_gradient"
+            keys = [k for k, (s, _) in RESNET50.items() if (k[0], k[1], k[3]) == (d[2][1], d[1][1], d[2][2]) and k[3] // s == d[1][2]]
+        if len(keys) != 1:
+            continue  # two layers share these dims
+        c, k, size, h = keys[0]
+        stride, layers = RESNET50[keys[0]]
+        us = float((group["count"] * group.median_us).sum()) / (24 * layers)
+        rows.append(dict(direction=direction, ns=us * 1e3,
+                         text=f"convolution n=32 c={c} k={k} h={h} w={h} kh={size} kw={size} stride_h={stride} stride_w={stride} "
+                              f"pad_h={size // 2} pad_w={size // 2} direction={direction}"))
+    return pd.DataFrame(rows)

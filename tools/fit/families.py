@@ -4,7 +4,7 @@ import pandas as pd
 
 import data
 import shipped
-from family import SHORT_NS, Family, folds, summary, thin
+from family import SHORT_NS, Family, golden, summary, thin
 import search
 
 GEMM = dict(floor_ns=(1000, 8000), efficiency=(0.5, 1.15), medium=(0.6, 1.1), narrow=(0.4, 1.1), small=(0.25, 1.0),
@@ -13,7 +13,7 @@ GEMM = dict(floor_ns=(1000, 8000), efficiency=(0.5, 1.15), medium=(0.6, 1.1), na
             latency_bytes=(8000, 100000))
 GEMM_BASE = dict(occupancy=1, overlap=0.05, tail=0.9, latency_bytes=50000, k_prologue=40, l2_efficiency=3)
 GEMM_STARTS = (GEMM_BASE, {**GEMM_BASE, "l2_efficiency": 1.2, "tail": 0.5})
-F32 = {**GEMM, "efficiency": (0.15, 1.15), "tiny": (0.2, 1.0)}
+F32 = {**GEMM, "efficiency": (0.15, 1.15), "tiny": (0.2, 1.0), "l2_efficiency": (0.1, 8), "dram_efficiency": (0.4, 1.0)}
 F32_BASE = dict(max_area=16384, min_side=32, occupancy=2, efficiency=0.9, medium=1.0, narrow=0.95, small=0.85, tiny=0.7,
                 tail=0.9, l2_efficiency=3, latency_bytes=30000, overlap=0.05)
 FLAT = dict(floor_ns=(500, 8000), dram_efficiency=(0.1, 1.0), l2_efficiency=(0.05, 2), resident=(0, 1), keep=(0.2, 2),
@@ -77,7 +77,7 @@ def gemm_tensor(folder, chips):
     part, label = "Matrix products, fp16 / bf16", "gemm fp16"
     for gpu, scope in (("a100-80gb-sxm", "ampere-8.0"), ("a40", "ampere-8.6"), ("h100-sxm", "hopper")):
         d = table[(table.gpu == gpu) & (table.ns >= 8000)].reset_index(drop=True)
-        family = Family("gemm", chips[gpu], d, GEMM, GEMM_BASE, GEMM_STARTS, trees=100, leaves=15, bound=0.35,
+        family = Family("gemm", chips[gpu], d, GEMM, GEMM_BASE, GEMM_STARTS, trees=150, leaves=31, bound=0.35,
                         limit=700, rounds=3, cool=d.cool.values)
         rows += validated(part, label, family, gpu, "whole models", d.model.values)
         bounds = family.bounds
@@ -99,6 +99,7 @@ def gemm_tensor(folder, chips):
             rows.append(result(part, "gemm bf16 in a training job", gpu, "only its level is fitted", job.ns.values,
                                family_predict(inside, (level, trained[1], trained[2]))))
         sections.append((f"gemm.tensor {scope}", f"gemm_fp16 {gpu}", params, bounds, trained[2]))
+        golden(family, trained, sustained=params.get("sustained", 1.0))
         members.append((family, trained[1]))
     rows += leave_gpus_out("A whole GPU left out", "gemm fp16", "gemm", members, GEMM, GEMM_BASE, GEMM_STARTS)
     generic = jointly("gemm", members, GEMM, GEMM_BASE, GEMM_STARTS)
@@ -123,12 +124,15 @@ def gemm_plain(folder, chips):
         for name, label in (("linear", "linear fp32"), ("bmm", "batched gemm fp32")):
             d = tables[name][tables[name].gpu == gpu].reset_index(drop=True)
             base = F32_BASE if trained_linear is None else {**F32_BASE, **trained_linear[0]}
+            if gpu in ("p4", "p100"):  # the tiles the kernel column names on Pascal
+                base = {**base, "max_area": 4096 if name == "linear" else 8192}
             family = Family("gemm", chips[gpu], d, F32, base, (base,), trees=90, leaves=12, bound=0.3,
                             overhead=True, limit=600, rounds=2)
             groups = [f"{int(np.log2(max(1, a)) * 2)}.{int(np.log2(max(1, b)) * 2)}.{int(np.log2(max(1, c)) * 2)}"
                       for a, b, c in zip(d.M, d.N, d.K)]
             rows += validated(part, label, family, gpu, "half-octave M×N×K cells", groups, 4)[:1]
             trained = family.train(np.arange(len(d)))
+            golden(family, trained)
             if name == "linear":
                 trained_linear, bounds = trained, family.bounds
                 members.append((family, trained[1]))
@@ -213,6 +217,7 @@ def memory_fp16(folder, chips):
             rows += validated(part, label, family, gpu, "whole models", d.model.values)
             rows += larger(part, label, family, gpu)
             trained = family.train(np.arange(len(d)))
+            golden(family, trained)
             sections.append((f"memory.{section} {scope}", f"memory_bound_fp16/{'+'.join(ops)} {gpu}",
                              only(trained[0], free), family.bounds, trained[2]))
             members.append((family, trained[1]))
@@ -248,7 +253,9 @@ class AttentionSweep(Family):
     def physics(self, rows, quick=False):
         return search.fit(lambda p, _: self.times(p, rows), self.ns[rows], self.base, self.free, self.starts, self.rounds)
 
-    def predict(self, trained, rows=None, **_):
+    def predict(self, trained, rows=None, kernel_only=False, **_):
+        if kernel_only:  # the forward kernel alone
+            return shipped.evaluate("attention", self.chip, self.ops, trained[0])[rows]
         return self.times(trained[0], rows)
 
 
@@ -278,6 +285,7 @@ def attention(folder, chips):
         if (d["mode"] == "fwd").all():
             params["backward"] = float(f"{params['forward'] * ratio:.6g}")
             free["backward"] = None
+        golden(family, (params, [], None))
         sections.append((f"attention.{section} {scope}", f"attention {impl} {gpu}", only(params, free, "head256"),
                          family.bounds, None))
     return sections, rows
@@ -304,6 +312,24 @@ def conv_plain(folder, chips, gemm_sections=None):
         params["floor_ns"] = min(params["floor_ns"], 6000.0)
         sections.append((f"conv.f32 {scope}", f"op_fp32_forward/conv {gpu}", params, family.bounds, trained[2]))
     return sections, rows
+
+
+DIRECTIONS = dict(forward=(0.3, 1.3), data_gradient=(0.2, 1.3), weight_gradient=(0.2, 1.3), pointwise=(0.4, 1.4),
+                  winograd=(1.0, 3.0), strided_data=(0.15, 1.0))
+
+
+def conv_directions(folder, chips, gemm_sections=None):
+    """Backward convolutions against forward ones, 1×1 against 3×3: from one real training job with a tuned cuDNN."""
+    d = data.conv_resnet50(folder)
+    fitted = {name: params for name, _, params, _, _ in gemm_sections or []}
+    gemm = {**F32_BASE, **fitted.get("gemm.f32 volta", {})}
+    family = Family("conv", chips["v100-sxm2-32gb"], d, DIRECTIONS, dict(winograd=2.0, data_gradient=0.8, weight_gradient=0.8),
+                    trees=0, rounds=5, others=dict(gemm=gemm, memory={}))
+    rows = validated("Convolution, fp32, in a training job", "ResNet-50 layers", family, "v100-sxm2-32gb", "every fifth layer",
+                     d.text.values, 5)
+    params, _, _ = family.physics(np.arange(len(d)))
+    shared = only(params, DIRECTIONS)
+    return [("conv.f32", "", shared, family.bounds, None)], rows
 
 
 def fused_layers(folder, chips):
@@ -338,4 +364,4 @@ def fused_layers(folder, chips):
     return sections, rows
 
 
-STEPS = [gemm_tensor, gemm_plain, attention, conv_plain, memory_fp32, memory_fp16, fused_layers]
+STEPS = [gemm_tensor, gemm_plain, attention, conv_plain, conv_directions, memory_fp32, memory_fp16, fused_layers]

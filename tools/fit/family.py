@@ -8,6 +8,15 @@ import shipped
 from correct import Correction
 
 SHORT_NS = 20000
+GOLDEN = []  # (gpu, kernel name, op, ns): what the C++ evaluation must reproduce
+
+
+def golden(family, trained, count=12, **level):
+    """Notes some predictions of the final model, as Python computes them."""
+    rows = thin(np.arange(len(family.ns)), count)
+    kernel = family.predict(({**trained[0], **level}, *trained[1:]), rows, kernel_only=True)
+    for i, ns in zip(rows, kernel):
+        GOLDEN.append((family.chip.name, family.name, family.texts[i], ns))
 
 
 def folds(groups, count=5):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits every kernel model on a folder of measurements: tools/fit/fit.py MEASUREMENTS_DIR
 
-Writes catalog/models/fitted.model and docs/accuracy-kernels.md; running it again gives the same bytes. Each family
+Writes catalog/models/fitted.model, docs/accuracy-kernels.md and src/estimate/golden.csv; running it again gives the same bytes. Each family
 is fitted per GPU (parameters of the physical model, then a bounded correction), cross-validated by leaving out whole
 models or shapes, and, over all GPUs together, by leaving out whole GPUs.
 Needs numpy, scipy, pandas, lightgbm and a C++ compiler: the fit runs the C++ models that are shipped.
@@ -20,6 +20,7 @@ import numpy as np
 
 import data
 import families
+import family
 import report
 import shipped
 
@@ -40,7 +41,7 @@ def main():
         if arguments.only and arguments.only not in step.__name__:
             continue
         begin = time.time()
-        more = (sections,) if step is families.conv_plain else ()
+        more = (sections,) if step in (families.conv_plain, families.conv_directions) else ()
         made_sections, made_rows = step(arguments.measurements, chips, *more)
         sections += made_sections
         rows += made_rows
@@ -49,7 +50,10 @@ def main():
         print(f"# {step.__name__}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
     if arguments.only:
         return
+    for folder in ("catalog/models", "src/estimate"):
+        (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     (arguments.out / "catalog/models/fitted.model").write_text(report.model_file(sections))
+    (arguments.out / "src/estimate/golden.csv").write_text(report.golden(family.GOLDEN))
     (arguments.out / "docs").mkdir(exist_ok=True)
     (arguments.out / "docs/accuracy-kernels.md").write_text(report.page(rows))
 
