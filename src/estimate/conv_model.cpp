@@ -39,7 +39,8 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   switch (direction) {
     case Direction::data_gradient:
       s.m = in_points, s.n = c, s.k = k * taps / stride;
-      factor = p.data_gradient * (stride > 1 ? p.strided_data : 1);
+      // Windows that overlap unevenly under a stride: each input point sees another set of taps.
+      factor = p.data_gradient * (stride > 1 && taps > 1 ? p.strided_data : 1);
       a_bytes = out_bytes, d_bytes = in_bytes;
       break;
     case Direction::weight_gradient:

@@ -136,7 +136,9 @@ Models::Raw Models::conv(const Convolution& w) const {
   const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
   const ConvDetail detail = conv_time(chip_, w, model.params, gemm.params, memory.params);
   double ns = detail.ns;
-  if (!model.correction.empty() && w.direction == Direction::forward)
+  // The correction has seen plain 3×3 kernels forward, and speaks of those only.
+  if (!model.correction.empty() && w.direction == Direction::forward && w.kh == 3 && w.kw == 3 &&
+      w.kd == 1 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.groups == 1)
     ns *= model.correction.factor(conv_features(chip_, w, detail));
   return {ns, &model.confidence};
 }
