@@ -134,7 +134,8 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     p.gpu = json.value("gpu", "");
     p.command = json.value("command", "");
     p.rank_classes = json.value("rank_classes", 1);
-    for (const auto& [key, value] : json.value("settings", nlohmann::json::object()).items())
+    const nlohmann::json settings = json.value("settings", nlohmann::json::object());
+    for (const auto& [key, value] : settings.items())
       p.settings.emplace_back(key, value.get<std::string>());
     if (const auto& step = json.at("step"); !step.is_null())
       p.step = StepTime{step.at("ms"), step.at("low_ms"), step.at("high_ms"), step.at("count"),
