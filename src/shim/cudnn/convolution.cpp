@@ -2,10 +2,13 @@
 
 namespace maya::shim::cudnn {
 
-std::optional<Convolution> convolution(const Tensor& x, std::span<const std::int64_t> w, const Steps& steps,
-                                       DType type, bool tf32, Direction direction) {
+std::optional<Convolution> convolution(const Tensor& x, std::span<const std::int64_t> w,
+                                       const Steps& steps, DType type, bool tf32,
+                                       Direction direction) {
   auto spatial = steps.stride.size();
-  if (spatial < 1 || spatial > 3 || x.rank != static_cast<int>(spatial) + 2 || w.size() != spatial + 2) return {};
+  if (spatial < 1 || spatial > 3 || x.rank != static_cast<int>(spatial) + 2 ||
+      w.size() != spatial + 2)
+    return {};
   if (w[1] <= 0 || x.dims[1] % w[1] != 0) return {};
   Convolution work;
   work.n = x.dims[0], work.c = x.dims[1], work.k = w[0];
@@ -32,8 +35,11 @@ std::optional<Convolution> convolution(const Tensor& x, std::span<const std::int
 }
 
 std::size_t workspace(const Convolution& work) {
-  bool tensor_cores = work.compute == DType::f16 || work.compute == DType::bf16 || work.compute == DType::tf32;
-  if (!tensor_cores || capability() < 70 || work.layout == Layout::channels_last || work.groups == work.c) return 0;
+  bool tensor_cores =
+      work.compute == DType::f16 || work.compute == DType::bf16 || work.compute == DType::tf32;
+  if (!tensor_cores || capability() < 70 || work.layout == Layout::channels_last ||
+      work.groups == work.c)
+    return 0;
   std::int64_t in = work.n * work.c * work.d * work.h * work.w;
   std::int64_t out = work.n * work.k * work.out_d() * work.out_h() * work.out_w();
   std::int64_t filter = work.k * (work.c / work.groups) * work.kd * work.kh * work.kw;

@@ -15,10 +15,12 @@ struct Steps {
 };
 
 // `x` is n×c×spatial, `w` k×(c/groups)×spatial; nullopt where they do not fit together.
-std::optional<Convolution> convolution(const Tensor& x, std::span<const std::int64_t> w, const Steps& steps,
-                                       DType type, bool tf32, Direction direction);
+std::optional<Convolution> convolution(const Tensor& x, std::span<const std::int64_t> w,
+                                       const Steps& steps, DType type, bool tf32,
+                                       Direction direction);
 
-// Scratch memory of the usual kernel: tensor cores want channels last, other layouts are converted first.
+// Scratch memory of the usual kernel: tensor cores want channels last, other layouts are converted
+// first.
 std::size_t workspace(const Convolution& work);
 
 }  // namespace maya::shim::cudnn

@@ -12,30 +12,56 @@ namespace {
 // Attributes that name a tensor the operation writes; every other tensor attribute is read.
 bool is_output(int name) {
   static constexpr std::array kOutputs = {
-      int{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y}, int{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX},
-      int{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}, int{CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
-      int{CUDNN_ATTR_OPERATION_POINTWISE_DXDESC}, int{CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC},
-      int{CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC}, int{CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC},
+      int{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+      int{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX},
+      int{CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
+      int{CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
+      int{CUDNN_ATTR_OPERATION_POINTWISE_DXDESC},
+      int{CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC},
+      int{CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC},
+      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC},
       int{CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC},
-      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC}, int{CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC},
-      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC}, int{CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_BIAS_DESC},
-      int{CUDNN_ATTR_OPERATION_MATMUL_CDESC}, int{CUDNN_ATTR_OPERATION_REDUCTION_YDESC},
-      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC}, int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_BIAS_DESC},
+      int{CUDNN_ATTR_OPERATION_MATMUL_CDESC},
+      int{CUDNN_ATTR_OPERATION_REDUCTION_YDESC},
+      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC},
       int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC},
-      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC}, int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS},
-      int{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC}, int{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC},
-      int{CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC}, int{CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC},
-      int{CUDNN_ATTR_OPERATION_SIGNAL_YDESC}, int{CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC},
+      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC},
+      int{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS},
+      int{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC},
+      int{CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC},
+      int{CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC},
+      int{CUDNN_ATTR_OPERATION_CONCAT_OUTPUT_DESC},
+      int{CUDNN_ATTR_OPERATION_SIGNAL_YDESC},
+      int{CUDNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC},
       int{CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC},
-      int{CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC}, int{CUDNN_ATTR_OPERATION_NORM_FWD_YDESC},
-      int{CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC}, int{CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC},
-      int{CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC}, int{CUDNN_ATTR_OPERATION_RESHAPE_YDESC},
-      int{CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_YDESC}, int{CUDNN_ATTR_OPERATION_CONTRACT_BAND_MATRIX_YDESC},
-      int{CUDNN_ATTR_OPERATION_RNG_YDESC}, int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC},
-      int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC}, int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC},
-      int{CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC}, int{CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC},
-      int{CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC}, int{CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC},
-      int{CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC}, int{CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_OUTPUT_DESC}};
+      int{CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC},
+      int{CUDNN_ATTR_OPERATION_NORM_FWD_YDESC},
+      int{CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC},
+      int{CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC},
+      int{CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC},
+      int{CUDNN_ATTR_OPERATION_RESHAPE_YDESC},
+      int{CUDNN_ATTR_OPERATION_EXPAND_BAND_MATRIX_YDESC},
+      int{CUDNN_ATTR_OPERATION_CONTRACT_BAND_MATRIX_YDESC},
+      int{CUDNN_ATTR_OPERATION_RNG_YDESC},
+      int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_YDESC},
+      int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_QUANTIZE_SCALE_DESC},
+      int{CUDNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC},
+      int{CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC},
+      int{CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC},
+      int{CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC},
+      int{CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC},
+      int{CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC},
+      int{CUDNN_ATTR_OPERATION_MOE_GROUPED_MATMUL_OUTPUT_DESC},
+      3006,
+      3101,
+      3102,
+      3103,
+      3104};  // band mask and softmax of 9.20
   return std::find(kOutputs.begin(), kOutputs.end(), name) != kOutputs.end();
 }
 
@@ -66,8 +92,10 @@ struct Meaning {
 };
 std::optional<Meaning> meaning(const Node& graph, bool tf32) {
   if (auto work = as_attention(graph)) return Meaning{*work, "cudnnBackendExecute(attention)"};
-  if (auto work = as_convolution(graph, tf32)) return Meaning{*work, "cudnnBackendExecute(convolution)"};
-  if (auto work = as_normalization(graph)) return Meaning{*work, "cudnnBackendExecute(normalization)"};
+  if (auto work = as_convolution(graph, tf32))
+    return Meaning{*work, "cudnnBackendExecute(convolution)"};
+  if (auto work = as_normalization(graph))
+    return Meaning{*work, "cudnnBackendExecute(normalization)"};
   if (auto work = as_matmul(graph, tf32)) return Meaning{*work, "cudnnBackendExecute(matmul)"};
   if (auto work = as_elementwise(graph)) return Meaning{*work, "cudnnBackendExecute(pointwise)"};
   return {};
@@ -81,8 +109,8 @@ bool supported(const Work& work) {
     if (cc < 80 || (f8 && cc < 90)) return false;
     if (!f8 && attention->dtype != DType::f16 && attention->dtype != DType::bf16) return false;
     std::int64_t limit = cc >= 90 ? 256 : 128;
-    return attention->head_dim % 8 == 0 && attention->head_dim_v % 8 == 0 && attention->head_dim <= limit &&
-           attention->head_dim_v <= limit;
+    return attention->head_dim % 8 == 0 && attention->head_dim_v % 8 == 0 &&
+           attention->head_dim <= limit && attention->head_dim_v <= limit;
   }
   if (const auto* conv = std::get_if<Convolution>(&work)) {
     if (is_f8(conv->dtype)) return capability() >= 90;
@@ -99,7 +127,8 @@ bool has_tf32_twin(const Meaning& meaning) {
 }
 
 std::int64_t workspace_of(const Work& work) {
-  if (const auto* conv = std::get_if<Convolution>(&work)) return static_cast<std::int64_t>(workspace(*conv));
+  if (const auto* conv = std::get_if<Convolution>(&work))
+    return static_cast<std::int64_t>(workspace(*conv));
   if (const auto* attention = std::get_if<Attention>(&work)) {
     if (attention->direction == Direction::forward) return 0;
     // Backward accumulates dQ in f32 and keeps a row sum.
@@ -116,7 +145,8 @@ std::optional<TensorView> tensor(const Node* node) {
   TensorView view;
   view.node = node;
   view.type = static_cast<int>(node->integer(CUDNN_ATTR_TENSOR_DATA_TYPE));
-  auto dims = node->integers(CUDNN_ATTR_TENSOR_DIMENSIONS), strides = node->integers(CUDNN_ATTR_TENSOR_STRIDES);
+  auto dims = node->integers(CUDNN_ATTR_TENSOR_DIMENSIONS),
+       strides = node->integers(CUDNN_ATTR_TENSOR_STRIDES);
   view.rank = static_cast<int>(std::min({dims.size(), strides.size(), std::size_t{kMaxDims}}));
   for (std::size_t i = 0; i < static_cast<std::size_t>(view.rank); ++i)
     view.dims[i] = dims[i], view.strides[i] = strides[i];
@@ -153,7 +183,8 @@ std::vector<NodePtr> engine_configs(const NodePtr& graph, int mode) {
     engine->kind = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
     engine->finalized = true;
     Attribute& of = engine->slot(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-    of.type = CUDNN_TYPE_BACKEND_DESCRIPTOR, of.count = 1, of.bytes.resize(8), of.children = {graph};
+    of.type = CUDNN_TYPE_BACKEND_DESCRIPTOR, of.count = 1, of.bytes.resize(8),
+    of.children = {graph};
     Attribute& number = engine->slot(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
     number.type = CUDNN_TYPE_INT64, number.count = 1, number.bytes.resize(8);
     std::memcpy(number.bytes.data(), &index, 8);
@@ -161,7 +192,8 @@ std::vector<NodePtr> engine_configs(const NodePtr& graph, int mode) {
     config->kind = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
     config->finalized = true;
     Attribute& uses = config->slot(CUDNN_ATTR_ENGINECFG_ENGINE);
-    uses.type = CUDNN_TYPE_BACKEND_DESCRIPTOR, uses.count = 1, uses.bytes.resize(8), uses.children = {engine};
+    uses.type = CUDNN_TYPE_BACKEND_DESCRIPTOR, uses.count = 1, uses.bytes.resize(8),
+    uses.children = {engine};
     configs.push_back(config);
   }
   return configs;

@@ -9,8 +9,9 @@
 
 namespace maya::shim::cudnn {
 
-// Engines of a graph are numbered from 0. An f32 convolution or matmul has two on GPUs with TF32: 0 rounds its inputs for the
-// tensor cores and says so in its numerical notes, 1 does not. Frameworks filter by that note to obey allow_tf32.
+// Engines of a graph are numbered from 0. An f32 convolution or matmul has two on GPUs with TF32: 0
+// rounds its inputs for the tensor cores and says so in its numerical notes, 1 does not. Frameworks
+// filter by that note to obey allow_tf32.
 std::int64_t engine_count(const Node& graph);
 std::vector<NodePtr> engine_configs(const NodePtr& graph, int mode);
 std::vector<int> numerical_notes(const Node& engine);
@@ -33,7 +34,9 @@ std::vector<const Node*> operations(const Node& graph);
 // Tensors an operation writes / reads, virtual ones included.
 std::vector<TensorView> outputs(const Node& operation);
 std::vector<TensorView> inputs(const Node& operation);
-inline std::optional<TensorView> operand(const Node& operation, int name) { return tensor(operation.child(name)); }
+inline std::optional<TensorView> operand(const Node& operation, int name) {
+  return tensor(operation.child(name));
+}
 
 // What is fused behind the convolution or product of a graph.
 Epilogue epilogue_of(const Node& graph);
@@ -43,6 +46,7 @@ std::optional<Work> as_convolution(const Node& graph, bool tf32);
 std::optional<Work> as_attention(const Node& graph);
 std::optional<Work> as_normalization(const Node& graph);
 std::optional<Work> as_matmul(const Node& graph, bool tf32);
-std::optional<Work> as_elementwise(const Node& graph);  // reductions, resampling, pointwise: always something
+std::optional<Work> as_elementwise(
+    const Node& graph);  // reductions, resampling, pointwise: always something
 
 }  // namespace maya::shim::cudnn

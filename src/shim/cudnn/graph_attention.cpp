@@ -1,8 +1,9 @@
-// Attention: the fused operation of newer libraries, or the matmul – softmax – matmul graph that frontends build.
+// Attention: the fused operation of newer libraries, or the matmul – softmax – matmul graph that
+// frontends build.
 //
-// Forward has two products, S = Q·Kᵀ and O = P·V. Backward computes S again and then dV, dP, dQ and dK: five. A causal mask is a
-// comparison of two index tensors (row against column); padding compares an index with a length; dropout brings a
-// random generator.
+// Forward has two products, S = Q·Kᵀ and O = P·V. Backward computes S again and then dV, dP, dQ and
+// dK: five. A causal mask is a comparison of two index tensors (row against column); padding
+// compares an index with a length; dropout brings a random generator.
 #include <set>
 
 #include "shim/cudnn/graph.h"
@@ -10,20 +11,48 @@
 namespace maya::shim::cudnn {
 namespace {
 
+// cuDNN 9.20 and later say a band mask in one operation, which the fused attention holds in a graph
+// of its own.
+constexpr int kDiagonalBandMask = 44, kBandLeftBound = 3003, kBandComparison = 3007;
+
+struct Mask {
+  bool causal{}, windowed{}, dropout{};
+};
+
+// Masks and random generators among everything a descriptor refers to.
+void search(const Node& node, Mask& mask) {
+  if (node.kind == kDiagonalBandMask) {
+    bool left =
+        node.find(kBandLeftBound) && node.integer(kBandComparison) != CUDNN_POINTWISE_CMP_GE;
+    (left ? mask.windowed : mask.causal) = true;
+  }
+  if (node.kind == CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR) mask.dropout = true;
+  for (const Attribute& attribute : node.attributes)
+    for (const NodePtr& child : attribute.children)
+      if (child->kind != CUDNN_BACKEND_TENSOR_DESCRIPTOR) search(*child, mask);
+}
+
 std::optional<Work> fused(const Node& operation) {
   bool forward = operation.kind == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR;
-  auto q = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC : CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC);
-  auto k = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC : CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC);
-  auto v = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC : CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC);
+  auto q = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC
+                                      : CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC);
+  auto k = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC
+                                      : CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC);
+  auto v = operand(operation, forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC
+                                      : CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC);
   if (!q || !k || !v || q->rank != 4 || k->rank != 4 || v->rank != 4) return {};
   Attention work;
-  work.batch = q->dims[0], work.heads = q->dims[1], work.seq_q = q->dims[2], work.head_dim = q->dims[3];
+  work.batch = q->dims[0], work.heads = q->dims[1], work.seq_q = q->dims[2],
+  work.head_dim = q->dims[3];
   work.kv_heads = k->dims[1], work.seq_k = k->dims[2], work.head_dim_v = v->dims[3];
   work.dtype = dtype_of(q->type);
   work.varlen = q->ragged || operation.child(forward ? CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC
                                                      : CUDNN_ATTR_OPERATION_SDPA_BWD_SEQ_LEN_QDESC);
   work.direction = forward ? Direction::forward : Direction::backward;
   work.kernel = AttentionKernel::cudnn;
+  Mask mask;
+  search(operation, mask);
+  work.causal = mask.causal, work.dropout = mask.dropout;
   return work;
 }
 
@@ -32,13 +61,10 @@ int mode_of(const Node& operation) {
   return pointwise ? static_cast<int>(pointwise->integer(CUDNN_ATTR_POINTWISE_MODE)) : -1;
 }
 
-struct Mask {
-  bool causal{}, padded{};
-};
-
 // Follows what is computed from index tensors alone (constants may join in).
 Mask mask_of(const Node& graph) {
   Mask mask;
+  search(graph, mask);
   std::set<std::int64_t> from_index;
   for (const Node* operation : operations(graph)) {
     if (operation->kind == CUDNN_BACKEND_OPERATION_EXPAND_BAND_MATRIX_DESCRIPTOR ||
@@ -57,8 +83,8 @@ Mask mask_of(const Node& graph) {
     bool left = x && from_index.contains(x->uid), right = b && from_index.contains(b->uid);
     bool compare = mode >= CUDNN_POINTWISE_CMP_EQ && mode <= CUDNN_POINTWISE_CMP_LE;
     if (compare && left && right) mask.causal = true;
-    if (compare && left != right) mask.padded = true;
-    bool arithmetic = mode == CUDNN_POINTWISE_ADD || mode == CUDNN_POINTWISE_SUB || mode == CUDNN_POINTWISE_IDENTITY;
+    bool arithmetic = mode == CUDNN_POINTWISE_ADD || mode == CUDNN_POINTWISE_SUB ||
+                      mode == CUDNN_POINTWISE_IDENTITY;
     if (arithmetic && (left || right)) from_index.insert(result->uid);
   }
   return mask;
@@ -68,17 +94,20 @@ Mask mask_of(const Node& graph) {
 
 std::optional<Work> as_attention(const Node& graph) {
   std::vector<const Node*> products;
-  bool dropout = false, softmax = false;
+  bool softmax = false;
   for (const Node* operation : operations(graph)) {
     switch (operation->kind) {
       case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
-      case CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR: return fused(*operation);
-      case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: products.push_back(operation); break;
-      case CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR: dropout = true; break;
+      case CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR:
+        return fused(*operation);
+      case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        products.push_back(operation);
+        break;
       case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
         softmax |= mode_of(*operation) == CUDNN_POINTWISE_EXP;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   if (products.size() < 2 || !softmax) return {};
@@ -87,7 +116,8 @@ std::optional<Work> as_attention(const Node& graph) {
   auto s = operand(*products[0], CUDNN_ATTR_OPERATION_MATMUL_CDESC);
   if (!q || !k || !s || q->rank != 4 || k->rank != 4 || s->rank != 4) return {};
   Attention work;
-  work.batch = s->dims[0], work.heads = s->dims[1], work.seq_q = s->dims[2], work.seq_k = s->dims[3];
+  work.batch = s->dims[0], work.heads = s->dims[1], work.seq_q = s->dims[2],
+  work.seq_k = s->dims[3];
   work.head_dim = q->dims[3], work.kv_heads = k->dims[1];
   work.head_dim_v = work.head_dim;
   work.direction = products.size() > 2 ? Direction::backward : Direction::forward;
@@ -100,7 +130,8 @@ std::optional<Work> as_attention(const Node& graph) {
     else if (c->dims[2] == s->dims[2] && c->dims[3] == s->dims[3] && i > 1)
       work.head_dim_v = a->dims[3];  // dP = dO·Vᵀ
   }
-  // Quantized graphs scale Q before the product; the stored type is what moves and what the tensor cores take.
+  // Quantized graphs scale Q before the product; the stored type is what moves and what the tensor
+  // cores take.
   work.dtype = dtype_of(q->type);
   if (q->is_virtual)
     for (const Node* operation : operations(graph))
@@ -109,7 +140,7 @@ std::optional<Work> as_attention(const Node& graph) {
   Mask mask = mask_of(graph);
   work.causal = mask.causal;
   work.varlen = q->ragged;
-  work.dropout = dropout;
+  work.dropout = mask.dropout;
   work.kernel = AttentionKernel::cudnn;
   return work;
 }

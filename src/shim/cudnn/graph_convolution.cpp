@@ -13,13 +13,16 @@ struct Roles {
 constexpr Roles kRoles[] = {
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, Direction::forward,
      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, Direction::data_gradient,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, Direction::weight_gradient,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
 };
 
 }  // namespace
@@ -37,15 +40,23 @@ Epilogue epilogue_of(const Node& graph) {
         (vector ? bias : other) = true;
         break;
       }
-      case CUDNN_POINTWISE_RELU_FWD: relu = true; break;
+      case CUDNN_POINTWISE_RELU_FWD:
+        relu = true;
+        break;
       case CUDNN_POINTWISE_GELU_FWD:
-      case CUDNN_POINTWISE_GELU_APPROX_TANH_FWD: gelu = true; break;
-      case CUDNN_POINTWISE_RELU_BWD: return Epilogue::relu_grad;
+      case CUDNN_POINTWISE_GELU_APPROX_TANH_FWD:
+        gelu = true;
+        break;
+      case CUDNN_POINTWISE_RELU_BWD:
+        return Epilogue::relu_grad;
       case CUDNN_POINTWISE_GELU_BWD:
-      case CUDNN_POINTWISE_GELU_APPROX_TANH_BWD: return Epilogue::gelu_grad;
+      case CUDNN_POINTWISE_GELU_APPROX_TANH_BWD:
+        return Epilogue::gelu_grad;
       case CUDNN_POINTWISE_MUL:
-      case CUDNN_POINTWISE_IDENTITY: break;  // a scale factor
-      default: other = true;
+      case CUDNN_POINTWISE_IDENTITY:
+        break;  // a scale factor
+      default:
+        other = true;
     }
   }
   if (other) return Epilogue::other;
@@ -58,7 +69,8 @@ std::optional<Work> as_convolution(const Node& graph, bool tf32) {
   for (const Node* operation : operations(graph)) {
     for (const Roles& roles : kRoles) {
       if (operation->kind != roles.kind) continue;
-      auto x = operand(*operation, roles.x), w = operand(*operation, roles.w), y = operand(*operation, roles.y);
+      auto x = operand(*operation, roles.x), w = operand(*operation, roles.w),
+           y = operand(*operation, roles.y);
       const Node* descriptor = operation->child(roles.descriptor);
       if (!x || !w || !y || !descriptor) return {};
       auto padding = descriptor->integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);

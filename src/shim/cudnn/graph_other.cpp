@@ -1,4 +1,5 @@
-// Graphs of normalization, of one matrix product, and whatever else: reductions, resampling, pointwise chains.
+// Graphs of normalization, of one matrix product, and whatever else: reductions, resampling,
+// pointwise chains.
 #include <algorithm>
 #include <set>
 
@@ -9,11 +10,16 @@ namespace {
 
 NormKind norm_kind(std::int64_t mode) {
   switch (mode) {
-    case CUDNN_INSTANCE_NORM: return NormKind::instance;
-    case CUDNN_BATCH_NORM: return NormKind::batch;
-    case CUDNN_GROUP_NORM: return NormKind::group;
-    case CUDNN_RMS_NORM: return NormKind::rms;
-    default: return NormKind::layer;
+    case CUDNN_INSTANCE_NORM:
+      return NormKind::instance;
+    case CUDNN_BATCH_NORM:
+      return NormKind::batch;
+    case CUDNN_GROUP_NORM:
+      return NormKind::group;
+    case CUDNN_RMS_NORM:
+      return NormKind::rms;
+    default:
+      return NormKind::layer;
   }
 }
 
@@ -31,7 +37,8 @@ Traffic traffic(const Node& graph) {
     auto bytes = static_cast<std::int64_t>(bytes_of(dtype_of(view.type), view.elements()));
     (output ? sum.written : sum.read) += bytes;
     ++(output ? sum.outputs : sum.inputs);
-    if (view.elements() > sum.largest) sum.largest = view.elements(), sum.dtype = dtype_of(view.type);
+    if (view.elements() > sum.largest)
+      sum.largest = view.elements(), sum.dtype = dtype_of(view.type);
   };
   for (const Node* operation : operations(graph)) {
     for (const TensorView& view : outputs(*operation)) add(view, true);
@@ -42,35 +49,46 @@ Traffic traffic(const Node& graph) {
 
 ReduceKind reduce_kind(std::int64_t op) {
   switch (op) {
-    case CUDNN_REDUCE_TENSOR_ADD: return ReduceKind::sum;
+    case CUDNN_REDUCE_TENSOR_ADD:
+      return ReduceKind::sum;
     case CUDNN_REDUCE_TENSOR_MUL:
-    case CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS: return ReduceKind::product;
-    case CUDNN_REDUCE_TENSOR_MIN: return ReduceKind::min;
+    case CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS:
+      return ReduceKind::product;
+    case CUDNN_REDUCE_TENSOR_MIN:
+      return ReduceKind::min;
     case CUDNN_REDUCE_TENSOR_MAX:
-    case CUDNN_REDUCE_TENSOR_AMAX: return ReduceKind::max;
-    case CUDNN_REDUCE_TENSOR_AVG: return ReduceKind::mean;
+    case CUDNN_REDUCE_TENSOR_AMAX:
+      return ReduceKind::max;
+    case CUDNN_REDUCE_TENSOR_AVG:
+      return ReduceKind::mean;
     case CUDNN_REDUCE_TENSOR_NORM1:
-    case CUDNN_REDUCE_TENSOR_NORM2: return ReduceKind::norm;
-    default: return ReduceKind::other;
+    case CUDNN_REDUCE_TENSOR_NORM2:
+      return ReduceKind::norm;
+    default:
+      return ReduceKind::other;
   }
 }
 
 std::optional<Work> as_pool(const Node& operation) {
   bool forward = operation.kind == CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR;
-  auto in = operand(operation, forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC);
-  auto out = operand(operation, forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
+  auto in = operand(operation, forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC
+                                       : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC);
+  auto out = operand(operation, forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC
+                                        : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC);
   if (!in || !out) return {};
   Pool work;
   work.inputs = in->elements(), work.outputs = out->elements();
   work.dtype = dtype_of(in->type);
   work.direction = forward ? Direction::forward : Direction::backward;
   work.channels_last = in->channels_last();
-  if (const Node* resample = operation.child(forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC)) {
+  if (const Node* resample = operation.child(forward ? CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC
+                                                     : CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC)) {
     const Attribute* window = resample->find(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS);
     // Plain integers or fractions (numerator, denominator).
     std::size_t step = window && window->type == CUDNN_TYPE_FRACTION ? 2 : 1;
     auto dims = resample->integers(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS);
-    for (std::size_t i = 0; i < dims.size(); i += step) work.window *= static_cast<std::int32_t>(std::max<std::int64_t>(1, dims[i]));
+    for (std::size_t i = 0; i < dims.size(); i += step)
+      work.window *= static_cast<std::int32_t>(std::max<std::int64_t>(1, dims[i]));
   }
   return work;
 }
@@ -97,16 +115,21 @@ std::optional<Work> as_normalization(const Node& graph) {
   for (const Node* operation : operations(graph)) {
     bool forward = operation->kind == CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR;
     if (!forward && operation->kind != CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR) continue;
-    auto x = operand(*operation, forward ? CUDNN_ATTR_OPERATION_NORM_FWD_XDESC : CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
-    auto scale = operand(*operation, forward ? CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC : CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC);
+    auto x = operand(*operation, forward ? CUDNN_ATTR_OPERATION_NORM_FWD_XDESC
+                                         : CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
+    auto scale = operand(*operation, forward ? CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC
+                                             : CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC);
     if (!x) return {};
     Normalization work;
-    work.kind = norm_kind(operation->integer(forward ? CUDNN_ATTR_OPERATION_NORM_FWD_MODE : CUDNN_ATTR_OPERATION_NORM_BWD_MODE));
+    work.kind = norm_kind(operation->integer(forward ? CUDNN_ATTR_OPERATION_NORM_FWD_MODE
+                                                     : CUDNN_ATTR_OPERATION_NORM_BWD_MODE));
     bool per_channel = work.kind == NormKind::batch || work.kind == NormKind::instance;
     if (per_channel)
       work.rows = x->dims[1] * (work.kind == NormKind::instance ? x->dims[0] : 1);
     else
-      work.rows = x->elements() / std::max<std::int64_t>(1, scale ? scale->elements() : x->dims[static_cast<std::size_t>(x->rank - 1)]);
+      work.rows = x->elements() /
+                  std::max<std::int64_t>(1, scale ? scale->elements()
+                                                  : x->dims[static_cast<std::size_t>(x->rank - 1)]);
     work.cols = work.rows ? x->elements() / work.rows : 0;
     work.dtype = dtype_of(x->type);
     work.direction = forward ? Direction::forward : Direction::backward;
@@ -118,20 +141,24 @@ std::optional<Work> as_normalization(const Node& graph) {
 
 std::optional<Work> as_matmul(const Node& graph, bool tf32) {
   for (const Node* operation : operations(graph)) {
-    if (operation->kind == CUDNN_BACKEND_OPERATION_MOE_GROUPED_MATMUL_DESCRIPTOR) return as_grouped(*operation, tf32);
+    if (operation->kind == CUDNN_BACKEND_OPERATION_MOE_GROUPED_MATMUL_DESCRIPTOR)
+      return as_grouped(*operation, tf32);
     if (operation->kind != CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) continue;
     auto a = operand(*operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
     auto b = operand(*operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
     auto c = operand(*operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC);
     if (!a || !b || !c || c->rank < 2 || a->rank != c->rank || b->rank != c->rank) return {};
     auto row = static_cast<std::size_t>(c->rank - 2), col = row + 1;
-    // Tensors are row-major by nature; column-major, as the op speaks, the product is C'ᵀ = B'ᵀ·A'ᵀ.
+    // Tensors are row-major by nature; column-major, as the op speaks, the product is C'ᵀ =
+    // B'ᵀ·A'ᵀ.
     Gemm work;
     work.m = c->dims[col], work.n = c->dims[row], work.k = a->dims[col];
-    work.batch = std::max<std::int64_t>(1, c->elements() / std::max<std::int64_t>(1, work.m * work.n));
+    work.batch =
+        std::max<std::int64_t>(1, c->elements() / std::max<std::int64_t>(1, work.m * work.n));
     work.a = dtype_of(b->type), work.b = dtype_of(a->type), work.d = dtype_of(c->type);
     work.transpose_a = b->strides[col] != 1, work.transpose_b = a->strides[col] != 1;
-    work.lda = b->strides[work.transpose_a ? col : row], work.ldb = a->strides[work.transpose_b ? col : row];
+    work.lda = b->strides[work.transpose_a ? col : row],
+    work.ldb = a->strides[work.transpose_b ? col : row];
     work.ldd = c->strides[row];
     work.compute = rate_class(work.a, tf32);
     work.epilogue = epilogue_of(graph);
@@ -157,7 +184,8 @@ std::optional<Work> as_elementwise(const Node& graph) {
       Reduction work;
       work.inputs = x->elements(), work.outputs = y->elements();
       work.in = dtype_of(x->type), work.out = dtype_of(y->type);
-      work.kind = reduction ? reduce_kind(reduction->integer(CUDNN_ATTR_REDUCTION_OPERATOR)) : ReduceKind::sum;
+      work.kind = reduction ? reduce_kind(reduction->integer(CUDNN_ATTR_REDUCTION_OPERATOR))
+                            : ReduceKind::sum;
       auto last = static_cast<std::size_t>(x->rank - 1);
       work.inner = x->rank > 0 && y->dims[last] != x->dims[last];
       return work;

@@ -15,8 +15,9 @@ namespace {
 
 thread_local char last_error[256];
 
-// PyTorch refuses a library older than its headers and accepts any newer one of the same major, so the newest we
-// know answers for all. MAYA_CUDNN_VERSION (as cudnnGetVersion would say, e.g. 91002) overrides it.
+// PyTorch refuses a library older than its headers and accepts any newer one of the same major, so
+// the newest we know answers for all. MAYA_CUDNN_VERSION (as cudnnGetVersion would say, e.g. 91002)
+// overrides it.
 #if MAYA_CUDNN_MAJOR >= 9
 constexpr int kNewest = 92600, kThousand = 10000, kCudart = 13020;
 #else
@@ -52,9 +53,15 @@ std::size_t cudnnGetCudartVersion() { return kCudart; }
 cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
   if (!value) return CUDNN_STATUS_BAD_PARAM;
   switch (type) {
-    case MAJOR_VERSION: *value = version() / kThousand; return CUDNN_STATUS_SUCCESS;
-    case MINOR_VERSION: *value = version() % kThousand / 100; return CUDNN_STATUS_SUCCESS;
-    case PATCH_LEVEL: *value = version() % 100; return CUDNN_STATUS_SUCCESS;
+    case MAJOR_VERSION:
+      *value = version() / kThousand;
+      return CUDNN_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = version() % kThousand / 100;
+      return CUDNN_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = version() % 100;
+      return CUDNN_STATUS_SUCCESS;
   }
   return CUDNN_STATUS_BAD_PARAM;
 }
@@ -68,7 +75,8 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
   if (status == CUDNN_STATUS_EXECUTION_FAILED) return "CUDNN_STATUS_EXECUTION_FAILED";
   if (status == CUDNN_STATUS_ALLOC_FAILED) return "CUDNN_STATUS_ALLOC_FAILED";
   if (status == CUDNN_STATUS9_BAD_PARAM_NULL_POINTER) return "CUDNN_STATUS_BAD_PARAM_NULL_POINTER";
-  if (status == CUDNN_STATUS9_BAD_PARAM_NOT_FINALIZED) return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
+  if (status == CUDNN_STATUS9_BAD_PARAM_NOT_FINALIZED)
+    return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
   return "CUDNN_STATUS_UNKNOWN";
 }
 
@@ -80,13 +88,15 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   session::Call call;
   if (!handle) return fail(CUDNN_STATUS_BAD_PARAM, "cudnnCreate: handle is null");
   char text[32];
-  std::snprintf(text, sizeof text, "%d.%d.%d", version() / kThousand, version() % kThousand / 100, version() % 100);
+  std::snprintf(text, sizeof text, "%d.%d.%d", version() / kThousand, version() % kThousand / 100,
+                version() % 100);
   session::note_version("cudnn", text);
   *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live one.
+// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live
+// one.
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   session::Call call;
   Handle* own = alive(handle);
@@ -104,12 +114,14 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, CUstream_st* stream) {
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, CUstream_st** stream) {
   Handle* own = alive(handle);
-  if (!own || !stream) return fail(CUDNN_STATUS_BAD_PARAM, "cudnnGetStream: handle or stream is null");
+  if (!own || !stream)
+    return fail(CUDNN_STATUS_BAD_PARAM, "cudnnGetStream: handle or stream is null");
   *stream = static_cast<CUstream_st*>(own->stream);
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* status, cudnnErrQueryMode_t, void*) {
+cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* status,
+                                     cudnnErrQueryMode_t, void*) {
   if (!alive(handle) || !status) return CUDNN_STATUS_BAD_PARAM;
   *status = CUDNN_STATUS_SUCCESS;
   return CUDNN_STATUS_SUCCESS;

@@ -1,8 +1,8 @@
 // A backend descriptor: attributes as they were set, and the descriptors they refer to.
 //
-// cuDNN's own descriptors are handed over by content: a child may be destroyed once it was set, and asking for a
-// descriptor attribute fills in a descriptor the caller made. So what callers hold is a Descriptor, which points to a
-// shared Node.
+// cuDNN's own descriptors are handed over by content: a child may be destroyed once it was set, and
+// asking for a descriptor attribute fills in a descriptor the caller made. So what callers hold is
+// a Descriptor, which points to a shared Node.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,8 @@ struct Node {
   }
   const Node* child(int name, std::size_t index = 0) const {
     const Attribute* attribute = find(name);
-    return attribute && index < attribute->children.size() ? attribute->children[index].get() : nullptr;
+    return attribute && index < attribute->children.size() ? attribute->children[index].get()
+                                                           : nullptr;
   }
   NodePtr shared_child(int name) const {
     const Attribute* attribute = find(name);

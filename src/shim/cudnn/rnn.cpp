@@ -16,20 +16,25 @@ std::int64_t matrices_of(const RnnShape& rnn, int pseudo_layer) {
 
 std::int64_t all_matrices(const RnnShape& rnn) {
   std::int64_t sum = 0;
-  for (int layer = 0; layer < rnn.layers * rnn.directions(); ++layer) sum += matrices_of(rnn, layer);
+  for (int layer = 0; layer < rnn.layers * rnn.directions(); ++layer)
+    sum += matrices_of(rnn, layer);
   return sum;
 }
 
 // Biases of a pseudo-layer: none, one per gate, or one per gate for input and recurrence each.
 std::int64_t bias_vectors(const RnnShape& rnn) {
-  return rnn.bias == CUDNN_RNN_NO_BIAS ? 0 : rnn.bias == CUDNN_RNN_DOUBLE_BIAS ? 2 * rnn.gates() : rnn.gates();
+  return rnn.bias == CUDNN_RNN_NO_BIAS       ? 0
+         : rnn.bias == CUDNN_RNN_DOUBLE_BIAS ? 2 * rnn.gates()
+                                             : rnn.gates();
 }
 
 }  // namespace
 
 Piece matrix(const RnnShape& rnn, int pseudo_layer, int linear) {
   int gates = rnn.gates();
-  if (pseudo_layer < 0 || pseudo_layer >= rnn.layers * rnn.directions() || linear < 0 || linear > 2 * gates) return {};
+  if (pseudo_layer < 0 || pseudo_layer >= rnn.layers * rnn.directions() || linear < 0 ||
+      linear > 2 * gates)
+    return {};
   Piece piece;
   for (int layer = 0; layer < pseudo_layer; ++layer) piece.offset += matrices_of(rnn, layer);
   std::int64_t input = input_of(rnn, pseudo_layer), hidden = rnn.hidden;
@@ -48,7 +53,9 @@ Piece matrix(const RnnShape& rnn, int pseudo_layer, int linear) {
 
 Piece bias(const RnnShape& rnn, int pseudo_layer, int linear) {
   int gates = rnn.gates();
-  if (pseudo_layer < 0 || pseudo_layer >= rnn.layers * rnn.directions() || linear < 0 || linear >= 2 * gates) return {};
+  if (pseudo_layer < 0 || pseudo_layer >= rnn.layers * rnn.directions() || linear < 0 ||
+      linear >= 2 * gates)
+    return {};
   std::int64_t vectors = bias_vectors(rnn);
   int at = linear;
   if (rnn.bias == CUDNN_RNN_SINGLE_REC_BIAS) at -= gates;

@@ -1,8 +1,8 @@
 // Recurrent networks: the descriptor and where its weights lie in the weight space.
 //
-// The weight space holds, layer after layer (a pseudo-layer per direction), the input matrices of all gates, the recurrent matrices
-// of all gates and the projection; then, in the same order, the biases. Frameworks rely on the gates of a kind being
-// contiguous.
+// The weight space holds, layer after layer (a pseudo-layer per direction), the input matrices of
+// all gates, the recurrent matrices of all gates and the projection; then, in the same order, the
+// biases. Frameworks rely on the gates of a kind being contiguous.
 #pragma once
 
 #include "maya/op.h"
@@ -11,7 +11,8 @@
 namespace maya::shim::cudnn {
 
 struct RnnShape {
-  int cell{CUDNN_LSTM}, bias{CUDNN_RNN_DOUBLE_BIAS}, direction{}, input_mode{}, type{}, precision{}, math{};
+  int cell{CUDNN_LSTM}, bias{CUDNN_RNN_DOUBLE_BIAS}, direction{}, input_mode{}, type{}, precision{},
+      math{};
   int input{}, hidden{}, projection{}, layers{1};
   unsigned flags{};
 

@@ -16,15 +16,25 @@ class Touches {
   int submit(void* stream, const Work& work, const char* name) const {
     const auto& t = all_;
     switch (count_) {
-      case 0: return session::submit(stream, work, name);
-      case 1: return session::submit(stream, work, name, {t[0]});
-      case 2: return session::submit(stream, work, name, {t[0], t[1]});
-      case 3: return session::submit(stream, work, name, {t[0], t[1], t[2]});
-      case 4: return session::submit(stream, work, name, {t[0], t[1], t[2], t[3]});
-      case 5: return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4]});
-      case 6: return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4], t[5]});
-      case 7: return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4], t[5], t[6]});
-      default: return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]});
+      case 0:
+        return session::submit(stream, work, name);
+      case 1:
+        return session::submit(stream, work, name, {t[0]});
+      case 2:
+        return session::submit(stream, work, name, {t[0], t[1]});
+      case 3:
+        return session::submit(stream, work, name, {t[0], t[1], t[2]});
+      case 4:
+        return session::submit(stream, work, name, {t[0], t[1], t[2], t[3]});
+      case 5:
+        return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4]});
+      case 6:
+        return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4], t[5]});
+      case 7:
+        return session::submit(stream, work, name, {t[0], t[1], t[2], t[3], t[4], t[5], t[6]});
+      default:
+        return session::submit(stream, work, name,
+                               {t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]});
     }
   }
 

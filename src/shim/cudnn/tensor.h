@@ -30,7 +30,9 @@ struct Tensor {
     }
     return last;
   }
-  std::uint64_t bytes() const { return static_cast<std::uint64_t>(bytes_of(dtype_of(type), span())); }
+  std::uint64_t bytes() const {
+    return static_cast<std::uint64_t>(bytes_of(dtype_of(type), span()));
+  }
   bool channels_last() const { return rank > 2 && dims[1] > 1 && strides[1] == 1; }
 };
 
@@ -44,7 +46,9 @@ struct Filter {
     for (int i = 0; i < rank; ++i) product *= dims[static_cast<std::size_t>(i)];
     return product;
   }
-  std::uint64_t bytes() const { return static_cast<std::uint64_t>(bytes_of(dtype_of(type), elements())); }
+  std::uint64_t bytes() const {
+    return static_cast<std::uint64_t>(bytes_of(dtype_of(type), elements()));
+  }
 };
 
 struct ConvolutionShape {
