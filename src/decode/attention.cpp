@@ -1,8 +1,9 @@
-// FlashAttention 2 (ATen's copy and the flash-attn package), FlashAttention 3, and the memory-efficient
-// attention of CUTLASS / xFormers, all of which take one struct of parameters by value.
+// FlashAttention 2 (ATen's copy and the flash-attn package), FlashAttention 3, and the
+// memory-efficient attention of CUTLASS / xFormers, all of which take one struct of parameters by
+// value.
 //
-// The structs gained fields over the versions, so the dimensions are found by what they must satisfy
-// (rounded lengths, grid), starting from where the current version keeps them.
+// The structs gained fields over the versions, so the dimensions are found by what they must
+// satisfy (rounded lengths, grid), starting from where the current version keeps them.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -39,7 +40,8 @@ struct FlashSizes {
   std::int32_t window_left{-1};
 };
 
-// Flash_fwd_params: { q, k, v; 9 strides; int h, h_k, ratio; o, [oaccum]; 3 strides; p; lse; [lseaccum];
+// Flash_fwd_params: { q, k, v; 9 strides; int h, h_k, ratio; o, [oaccum]; 3 strides; p; lse;
+// [lseaccum];
 //   int b, seqlen_q, seqlen_k, [seqlen_knew], d, seqlen_q_rounded, seqlen_k_rounded, d_rounded, … }
 class Flash2 : public Decoder {
  public:
@@ -53,8 +55,11 @@ class Flash2 : public Decoder {
     if (capacity < 64) return 0;
     FlashSizes s;
     if (!sizes(a, s)) return 0;
-    std::int64_t words[8] = {s.batch, s.heads, s.kv_heads, s.seq_q, s.seq_k, s.head_dim, s.total_q,
-                             (s.cu_q ? 1 : 0) | (static_cast<std::int64_t>(s.window_left) << 1)};
+    std::int64_t words[8] = {
+        s.batch,    s.heads,
+        s.kv_heads, s.seq_q,
+        s.seq_k,    s.head_dim,
+        s.total_q,  (s.cu_q ? 1 : 0) | (static_cast<std::int64_t>(s.window_left) << 1)};
     std::memcpy(out, words, sizeof words);
     return sizeof words;
   }
@@ -98,14 +103,14 @@ class Flash2 : public Decoder {
     work.elements = rows * s.head_dim;
     work.dtype = dtype;
     work.flops_per_element = 2;
-    if (part == Part::dot_do_o) {          // dO and O in, one float per row out, dQ accumulator cleared
+    if (part == Part::dot_do_o) {  // dO and O in, one float per row out, dQ accumulator cleared
       work.inputs = 2;
       work.bytes_read = work.elements * 4;
       work.bytes_written = rows * 4 + work.elements * 4;
-    } else if (part == Part::convert_dq) { // float accumulator to the data type
+    } else if (part == Part::convert_dq) {  // float accumulator to the data type
       work.bytes_read = work.elements * 4;
       work.bytes_written = work.elements * 2;
-    } else {                               // split-KV partial results
+    } else {  // split-KV partial results
       work.bytes_read = work.elements * 8;
       work.bytes_written = work.elements * 2;
     }
@@ -116,7 +121,8 @@ class Flash2 : public Decoder {
  private:
   mutable std::atomic<std::int32_t> dims_at{-1};
 
-  static bool plausible(const Arguments& a, std::size_t at, bool knew, int head_dim, FlashSizes& s) {
+  static bool plausible(const Arguments& a, std::size_t at, bool knew, int head_dim,
+                        FlashSizes& s) {
     std::size_t d_at = at + 12 + (knew ? 4 : 0);
     std::int64_t b = a.at<std::int32_t>(0, at), q = a.at<std::int32_t>(0, at + 4);
     std::int64_t k = a.at<std::int32_t>(0, at + 8), d = a.at<std::int32_t>(0, d_at);
@@ -157,13 +163,16 @@ class Flash2 : public Decoder {
     }
     s.heads = a.at<std::int32_t>(0, 96);
     s.kv_heads = a.at<std::int32_t>(0, 100);
-    if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads) s.heads = s.kv_heads = static_cast<std::int64_t>(a.grid(2));
+    if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads)
+      s.heads = s.kv_heads = static_cast<std::int64_t>(a.grid(2));
     // d, rounded ×3, rotary_dim, [total_q], two scales, then the cumulative lengths.
     std::size_t after = at + 12 + (knew ? 4 : 0) + 16;
     std::size_t scales = after;
-    if (knew) scales += 4;   // rotary_dim
+    if (knew) scales += 4;  // rotary_dim
     float scale = a.at<float>(0, scales), log2 = a.at<float>(0, scales + 4);
-    auto is_scale = [](float x, float y) { return x > 0 && x < 64 && std::fabs(y - x * 1.442695f) < 0.01f * y; };
+    auto is_scale = [](float x, float y) {
+      return x > 0 && x < 64 && std::fabs(y - x * 1.442695f) < 0.01f * y;
+    };
     if (!is_scale(scale, log2)) {
       s.total_q = a.at<std::int32_t>(0, scales);
       scales += 4;
@@ -176,7 +185,8 @@ class Flash2 : public Decoder {
   }
 
   // Packed sequences: the lengths whose squares add up to the real ones, where these are known.
-  static void varlen(const Arguments& a, const FlashSizes& s, std::int64_t& seq_q, std::int64_t& seq_k) {
+  static void varlen(const Arguments& a, const FlashSizes& s, std::int64_t& seq_q,
+                     std::int64_t& seq_k) {
     auto bytes = static_cast<std::uint64_t>(s.batch + 1) * 4;
     const void* q = a.launch().known ? a.launch().known(s.cu_q, bytes) : nullptr;
     const void* k = a.launch().known && s.cu_k ? a.launch().known(s.cu_k, bytes) : q;
@@ -202,7 +212,8 @@ class Flash2 : public Decoder {
   }
 };
 
-// CUTLASS fmha: Params { …pointers…; [int window]; float scale; int head_dim, head_dim_value, queries,
+// CUTLASS fmha: Params { …pointers…; [int window]; float scale; int head_dim, head_dim_value,
+// queries,
 //   keys, (forward) keys_absolute | (backward) heads; uint8 mask; … }, grid (blocks, heads, batch).
 class MemoryEfficient : public Decoder {
  public:
@@ -244,8 +255,8 @@ class MemoryEfficient : public Decoder {
       work.seq_k = a.at<std::int32_t>(0, at + 12);
       // Newer backward structs have an int (how many heads share keys) in front of the mask's kind.
       std::size_t mask = at + 20;
-      if (backward && a.at<std::uint8_t>(0, mask) != 0 && a.at<std::int32_t>(0, mask) == a.at<std::uint8_t>(0, mask) &&
-          a.size(0) >= 480)
+      if (backward && a.at<std::uint8_t>(0, mask) != 0 &&
+          a.at<std::int32_t>(0, mask) == a.at<std::uint8_t>(0, mask) && a.size(0) >= 480)
         mask += 4;
       work.causal = a.at<std::uint8_t>(0, mask) != 0;
       if (!backward && at == 96) {
@@ -272,7 +283,8 @@ class MemoryEfficient : public Decoder {
     if (d < 1 || d > 65536 || dv < 1 || dv > 65536 || q < 1 || k < 1) return false;
     if (backward) return fifth == static_cast<std::int64_t>(a.grid(1));
     if (a.at<std::uint8_t>(0, at + 20) > 2) return false;
-    return (fifth == k || fifth == 0) && ceil_div(q, queries_per_block) == static_cast<std::int64_t>(a.grid(0));
+    return (fifth == k || fifth == 0) &&
+           ceil_div(q, queries_per_block) == static_cast<std::int64_t>(a.grid(0));
   }
   std::int32_t place(const Arguments& a) const {
     std::int32_t known = dims_at.load(std::memory_order_relaxed);
@@ -290,14 +302,15 @@ class MemoryEfficient : public Decoder {
   }
 };
 
-// FlashAttention 3: cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<…>>>(Params). The main
-// loop's parameters hold cute shapes (seqlen, head_dim, heads, batch) of Q and of K one after another.
+// FlashAttention 3: cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<…>>>(Params).
+// The main loop's parameters hold cute shapes (seqlen, head_dim, heads, batch) of Q and of K one
+// after another.
 class Flash3 : public Decoder {
  public:
   bool backward{}, causal{}, local{}, varlen{};
   DType dtype{DType::bf16};
   int head_dim{128}, head_dim_v{128};
-  bool helper{};   // pre- and post-processing of the backward pass
+  bool helper{};  // pre- and post-processing of the backward pass
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
@@ -344,21 +357,23 @@ class Flash3 : public Decoder {
   }
 
  private:
-  mutable std::atomic<std::int64_t> at_{-1};   // position of Q's shape and of K's, packed
+  mutable std::atomic<std::int64_t> at_{-1};  // position of Q's shape and of K's, packed
 
   bool shape_at(const Arguments& a, std::size_t at, std::int64_t* s) const {
     for (int i = 0; i < 4; ++i) {
       s[i] = a.at<std::int32_t>(0, at + 4 * i);
       if (s[i] < 1) return false;
     }
-    return s[1] <= head_dim && s[1] > head_dim - 64 && s[2] <= 1024 && s[0] <= (1 << 24) && s[3] <= (1 << 20);
+    return s[1] <= head_dim && s[1] > head_dim - 64 && s[2] <= 1024 && s[0] <= (1 << 24) &&
+           s[3] <= (1 << 20);
   }
   bool shapes(const Arguments& a, std::int64_t* out) const {
     std::size_t total = a.size(0);
     if (!a.raw(0, 0, total)) return false;
     std::int64_t q[4], k[4];
     std::int64_t known = at_.load(std::memory_order_relaxed);
-    std::size_t qa = static_cast<std::size_t>(known >> 32), ka = static_cast<std::size_t>(known & 0xffffffff);
+    std::size_t qa = static_cast<std::size_t>(known >> 32),
+                ka = static_cast<std::size_t>(known & 0xffffffff);
     if (!(known >= 0 && shape_at(a, qa, q) && shape_at(a, ka, k))) {
       // The first two shapes with equal head size and batch, heads of K dividing those of Q.
       qa = total;
@@ -420,9 +435,13 @@ Made flash3(const Kernel& kernel, const Name&) {
   const std::string& text = kernel.demangled;
   auto d = std::make_unique<Flash3>();
   d->backward = contains(text, "FlashAttnBwd");
-  d->helper = contains(text, "BwdPreprocess") || contains(text, "BwdPostprocess") || contains(text, "FwdCombine");
-  d->dtype = contains(text, "e4m3") ? DType::f8e4m3 : contains(text, "half_t") ? DType::f16 : DType::bf16;
-  // CollectiveMainloopFwdSm90<Stages, Cluster, tuple<C<M>, C<N>, C<D>>, DimV, Element, Acc, Arch, causal, local …>
+  d->helper = contains(text, "BwdPreprocess") || contains(text, "BwdPostprocess") ||
+              contains(text, "FwdCombine");
+  d->dtype = contains(text, "e4m3")     ? DType::f8e4m3
+             : contains(text, "half_t") ? DType::f16
+                                        : DType::bf16;
+  // CollectiveMainloopFwdSm90<Stages, Cluster, tuple<C<M>, C<N>, C<D>>, DimV, Element, Acc, Arch,
+  // causal, local …>
   std::size_t at = text.find("CollectiveMainloop");
   if (at != std::string::npos) {
     std::size_t open = text.find('<', at);
@@ -436,11 +455,13 @@ Made flash3(const Kernel& kernel, const Name&) {
           break;
         }
       }
-      std::vector<std::string> t = split_arguments(std::string_view(text).substr(open + 1, end - open - 1));
+      std::vector<std::string> t =
+          split_arguments(std::string_view(text).substr(open + 1, end - open - 1));
       for (const std::string& s : t) {
         if (!starts_with(s, "cute::tuple<")) continue;
         std::size_t last = s.rfind("C<");
-        if (last != std::string::npos) d->head_dim = d->head_dim_v = std::atoi(s.c_str() + last + 2);
+        if (last != std::string::npos)
+          d->head_dim = d->head_dim_v = std::atoi(s.c_str() + last + 2);
       }
       std::vector<bool> flags;
       for (const std::string& s : t)
@@ -456,14 +477,16 @@ Made memory_efficient(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   const std::string& text = kernel.demangled;
   bool cutlass_name = starts_with(leaf, "fmha_cutlass");
-  if (!cutlass_name && !contains(leaf, "attention_kernel_b") && !contains(leaf, "attention_kernel_backward"))
+  if (!cutlass_name && !contains(leaf, "attention_kernel_b") &&
+      !contains(leaf, "attention_kernel_backward"))
     return nullptr;
   auto d = std::make_unique<MemoryEfficient>();
-  d->backward = cutlass_name ? starts_with(leaf, "fmha_cutlassB") : contains(text, "AttentionBackwardKernel");
+  d->backward =
+      cutlass_name ? starts_with(leaf, "fmha_cutlassB") : contains(text, "AttentionBackwardKernel");
   d->dropout = contains(leaf, "dropout");
-  d->dtype = contains(leaf, "_bf16_") || contains(text, "bfloat16_t") ? DType::bf16
+  d->dtype = contains(leaf, "_bf16_") || contains(text, "bfloat16_t")    ? DType::bf16
              : contains(leaf, "_f32_") || contains(text, "Kernel<float") ? DType::f32
-                                                                          : DType::f16;
+                                                                         : DType::f16;
   // …_aligned_64x128_rf_sm80
   std::size_t x = leaf.find("aligned_");
   if (x != std::string::npos) d->queries_per_block = std::max(1, std::atoi(leaf.c_str() + x + 8));
@@ -473,8 +496,10 @@ Made memory_efficient(const Kernel& kernel, const Name& name) {
 }  // namespace
 
 Made prepare_attention(const Kernel& kernel, const Name& name) {
-  if (starts_with(name.leaf, "flash_fwd") || starts_with(name.leaf, "flash_bwd")) return flash2(kernel, name);
-  if (contains(kernel.demangled, "flash::FlashAttn") || contains(kernel.demangled, "flash::enable_sm"))
+  if (starts_with(name.leaf, "flash_fwd") || starts_with(name.leaf, "flash_bwd"))
+    return flash2(kernel, name);
+  if (contains(kernel.demangled, "flash::FlashAttn") ||
+      contains(kernel.demangled, "flash::enable_sm"))
     return flash3(kernel, name);
   return memory_efficient(kernel, name);
 }

@@ -21,8 +21,9 @@ DType type_of_size(int bytes) {
   return bytes == 2 ? DType::f16 : bytes == 1 ? DType::u8 : bytes == 8 ? DType::i64 : DType::f32;
 }
 
-// CatArrayBatchedCopy*<T, index, dims, batch, strides, …>(out, CatArrInputTensorMetadata, …): the table is
-// { T* input[batch]; index offset[batch], dim_size[batch], elements[batch]; … }, grid.y inputs of it used.
+// CatArrayBatchedCopy*<T, index, dims, batch, strides, …>(out, CatArrInputTensorMetadata, …): the
+// table is { T* input[batch]; index offset[batch], dim_size[batch], elements[batch]; … }, grid.y
+// inputs of it used.
 class Cat : public Decoder {
  public:
   int batch{128}, index_bytes{4}, element_bytes{4}, per_vector{1};
@@ -48,7 +49,8 @@ class Cat : public Decoder {
       total += count;
       read(d, a.pointer(1, 8 * i), count * element_bytes);
     }
-    Pointwise work = moved(total * element_bytes, total, type_of_size(element_bytes), per_vector == 1);
+    Pointwise work =
+        moved(total * element_bytes, total, type_of_size(element_bytes), per_vector == 1);
     work.vector = per_vector;
     work.inputs = inputs(a);
     d.op.work = work;
@@ -63,7 +65,8 @@ class Cat : public Decoder {
     return static_cast<int>(std::clamp<std::uint64_t>(a.grid(1), 1, batch));
   }
   std::int64_t elements(const Arguments& a, int i) const {
-    std::size_t at = 8u * batch + 2u * index_bytes * batch + static_cast<std::size_t>(index_bytes) * i;
+    std::size_t at =
+        8u * batch + 2u * index_bytes * batch + static_cast<std::size_t>(index_bytes) * i;
     return index_bytes == 4 ? a.at<std::uint32_t>(1, at) : a.at<std::int64_t>(1, at);
   }
 };
@@ -78,7 +81,8 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     if (name.templates.size() > 1) d->index_bytes = size_of(name.templates[1]) == 8 ? 8 : 4;
     d->batch = static_cast<int>(template_number(name, 3, 128));
     // …_vectorized<T, index, dims, batch, strides, alignment, per_vector>: counts stay in elements
-    if (contains(leaf, "vectorized")) d->per_vector = static_cast<int>(std::max(1L, template_number(name, 6, 1)));
+    if (contains(leaf, "vectorized"))
+      d->per_vector = static_cast<int>(std::max(1L, template_number(name, 6, 1)));
     return d;
   }
   auto signature = std::make_shared<Signature>(kernel, name);
@@ -88,7 +92,8 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
       // A tile of 32×32 per block covers the data exactly but for the rims.
       std::int64_t rows = a.integer(2), cols = a.integer(3);
-      std::int64_t n = rows * cols * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(2)));
+      std::int64_t n =
+          rows * cols * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(2)));
       std::int64_t threads = static_cast<std::int64_t>(a.geometry().blocks()) * 1024;
       if (n <= 0 || n > threads * 64) n = threads;
       d.op.work = moved(n * size, n, type_of_size(size), true);
@@ -97,14 +102,17 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     });
   }
   if (leaf == "triu_tril_kernel") {
-    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
-      Tensor t = signature->tensor(a, 0);
-      std::int64_t n = std::max<std::int64_t>(0, t.elements);
-      Pointwise work = moved(n * t.element_bytes, n, t.dtype, true);
-      work.bytes_read /= 2;   // the kept triangle
-      d.op.work = work;
-      write(d, t.address, n * t.element_bytes);
-    }, signature->parameters().empty() || is_integer(signature->parameters()[0].dtype));
+    return make(
+        signature->key(kernel),
+        [=](const Arguments& a, Decoded& d) {
+          Tensor t = signature->tensor(a, 0);
+          std::int64_t n = std::max<std::int64_t>(0, t.elements);
+          Pointwise work = moved(n * t.element_bytes, n, t.dtype, true);
+          work.bytes_read /= 2;  // the kept triangle
+          d.op.work = work;
+          write(d, t.address, n * t.element_bytes);
+        },
+        signature->parameters().empty() || is_integer(signature->parameters()[0].dtype));
   }
   if (leaf == "roll_cuda_kernel") {
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
@@ -116,8 +124,8 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     });
   }
   if (leaf == "chunk_cat_cuda_kernel" || starts_with(leaf, "split_with_sizes_copy_out")) {
-    // FSDP's copy-in and copy-out: tables on the device, so the grid bounds the bytes: each block moves
-    // one chunk of block × 16 bytes per iteration.
+    // FSDP's copy-in and copy-out: tables on the device, so the grid bounds the bytes: each block
+    // moves one chunk of block × 16 bytes per iteration.
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
       std::int64_t bytes = 0;
       bool split = contains(a.kernel().demangled, "split_with_sizes");

@@ -1,5 +1,5 @@
-// CUB and Thrust device algorithms. A whole sort, scan or selection is several launches; each is described
-// by the items it passes over, and what of them it reads and writes.
+// CUB and Thrust device algorithms. A whole sort, scan or selection is several launches; each is
+// described by the items it passes over, and what of them it reads and writes.
 #include <algorithm>
 
 #include "decode/operands.h"
@@ -9,8 +9,8 @@ namespace {
 
 struct Pass {
   std::string_view leaf;
-  int items;                 // parameter with the item count; -1: the last integer, -2: the largest
-  int reads[3], writes[3];   // parameters moved item by item; -1: none
+  int items;                // parameter with the item count; -1: the last integer, -2: the largest
+  int reads[3], writes[3];  // parameters moved item by item; -1: none
 };
 
 // Parameter positions as CUB 1.x–3.x have them.
@@ -33,13 +33,19 @@ constexpr Pass passes[] = {
 };
 
 // Kernels that only set up or close a multi-launch algorithm: a few words.
-constexpr std::string_view small[] = {
-    "DeviceScanInitKernel", "DeviceCompactInitKernel", "DeviceScanByKeyInitKernel", "EmptyKernel",
-    "RadixSortScanBinsKernel", "DeviceRadixSortExclusiveSumKernel", "DeviceMergeSortPartitionKernel",
-    "DeviceAdjacentDifferenceInitKernel", "DeviceThreeWayPartitionInitKernel"};
+constexpr std::string_view small[] = {"DeviceScanInitKernel",
+                                      "DeviceCompactInitKernel",
+                                      "DeviceScanByKeyInitKernel",
+                                      "EmptyKernel",
+                                      "RadixSortScanBinsKernel",
+                                      "DeviceRadixSortExclusiveSumKernel",
+                                      "DeviceMergeSortPartitionKernel",
+                                      "DeviceAdjacentDifferenceInitKernel",
+                                      "DeviceThreeWayPartitionInitKernel"};
 
 DType item_type(const Name& name, int parameter) {
-  if (parameter < 0 || static_cast<std::size_t>(parameter) >= name.parameters.size()) return DType::unknown;
+  if (parameter < 0 || static_cast<std::size_t>(parameter) >= name.parameters.size())
+    return DType::unknown;
   const std::string& type = name.parameters[parameter];
   if (is_pointer(type)) return dtype_of(pointee(type));
   // An iterator over a pointer: "TransformInputIterator<bool, NonZeroOp<long>, long const*, long>"
@@ -59,10 +65,11 @@ int item_bytes(const Name& name, int parameter) {
   const std::string& type = name.parameters[parameter];
   if (contains(type, "NullType")) return 0;
   if (contains(type, "counting_iterator") || contains(type, "constant_iterator") ||
-      contains(type, "ConstantInput") || contains(type, "CountingInput") || contains(type, "discard"))
+      contains(type, "ConstantInput") || contains(type, "CountingInput") ||
+      contains(type, "discard"))
     return 0;
   if (is_pointer(type)) return size_of(pointee(type)) ? size_of(pointee(type)) : 4;
-  DType t = item_type(name, parameter);   // device_ptr<long>, transform_iterator<…>
+  DType t = item_type(name, parameter);  // device_ptr<long>, transform_iterator<…>
   return t == DType::unknown ? 4 : std::max(1, bits(t) / 8);
 }
 
@@ -94,8 +101,9 @@ Semantics::Operand line(std::uint64_t address, DType type, std::int64_t n) {
 
 Made prepare_cub(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
-  bool ours = contains(name.base, "cub::") || contains(name.base, "thrust::") || contains(name.base, "cub_") ||
-              contains(name.base, "cuda_cub") || starts_with(leaf, "Device") || leaf == "kernelHistogram1D";
+  bool ours = contains(name.base, "cub::") || contains(name.base, "thrust::") ||
+              contains(name.base, "cub_") || contains(name.base, "cuda_cub") ||
+              starts_with(leaf, "Device") || leaf == "kernelHistogram1D";
   if (!ours) return nullptr;
   auto signature = std::make_shared<Signature>(kernel, name);
   std::vector<KeyPart> key = signature->key(kernel);
@@ -112,26 +120,31 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
   if (leaf == "kernelHistogram1D") {
     // (output, partial, input: TensorInfo, bins, min, max, total, op)
     DType in = signature->parameters().size() > 2 ? signature->parameters()[2].dtype : DType::i64;
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Tensor out = signature->tensor(a, 0), from = signature->tensor(a, 2);
-      Scatter work;
-      work.rows = std::max<std::int64_t>(1, from.elements);
-      work.cols = 1;
-      work.table_rows = a.integer(3);
-      work.dtype = out.dtype;
-      work.index = in;
-      work.atomic = true;
-      d.op.work = work;
-      d.semantics.kind = Semantics::Kind::histogram;
-      d.semantics.function = "count";
-      d.semantics.k = work.table_rows;
-      d.semantics.scalar = is_integer(in) ? static_cast<double>(a.at<std::int64_t>(4)) : a.at<double>(4);
-      d.semantics.scalar2 = is_integer(in) ? static_cast<double>(a.at<std::int64_t>(5)) : a.at<double>(5);
-      d.semantics.outputs = {operand(out)};
-      d.semantics.inputs = {operand(from)};
-      write(d, out.address, out.elements * out.element_bytes);
-      read(d, from.address, from.elements * from.element_bytes);
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Tensor out = signature->tensor(a, 0), from = signature->tensor(a, 2);
+          Scatter work;
+          work.rows = std::max<std::int64_t>(1, from.elements);
+          work.cols = 1;
+          work.table_rows = a.integer(3);
+          work.dtype = out.dtype;
+          work.index = in;
+          work.atomic = true;
+          d.op.work = work;
+          d.semantics.kind = Semantics::Kind::histogram;
+          d.semantics.function = "count";
+          d.semantics.k = work.table_rows;
+          d.semantics.scalar =
+              is_integer(in) ? static_cast<double>(a.at<std::int64_t>(4)) : a.at<double>(4);
+          d.semantics.scalar2 =
+              is_integer(in) ? static_cast<double>(a.at<std::int64_t>(5)) : a.at<double>(5);
+          d.semantics.outputs = {operand(out)};
+          d.semantics.inputs = {operand(from)};
+          write(d, out.address, out.elements * out.element_bytes);
+          read(d, from.address, from.elements * from.element_bytes);
+        },
+        true);
   }
   if (leaf == "DeviceRadixSortSingleTileKernel") {
     DType k = item_type(name, 0), v = item_type(name, 2);
@@ -139,89 +152,104 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
     // SortOrder 0 is ascending; before CUB 2.2 a bool IS_DESCENDING.
     bool descending = contains(kernel.demangled, "SortOrder)1") ||
                       (name.templates.size() > 1 && name.templates[1] == "true");
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Sort work;
-      work.elements = a.integer(4);
-      work.key_bytes = kb;
-      work.value_bytes = vb;
-      d.op.work = work;
-      d.semantics.kind = Semantics::Kind::sort;
-      d.semantics.function = descending ? "descending" : "ascending";
-      d.semantics.outputs = {line(a.pointer(1), k, work.elements)};
-      d.semantics.inputs = {line(a.pointer(0), k, work.elements)};
-      if (vb && v != DType::unknown) {
-        d.semantics.outputs.push_back(line(a.pointer(3), v, work.elements));
-        d.semantics.inputs.push_back(line(a.pointer(2), v, work.elements));
-      }
-      write(d, a.pointer(1), work.elements * kb);
-      write(d, a.pointer(3), work.elements * vb);
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Sort work;
+          work.elements = a.integer(4);
+          work.key_bytes = kb;
+          work.value_bytes = vb;
+          d.op.work = work;
+          d.semantics.kind = Semantics::Kind::sort;
+          d.semantics.function = descending ? "descending" : "ascending";
+          d.semantics.outputs = {line(a.pointer(1), k, work.elements)};
+          d.semantics.inputs = {line(a.pointer(0), k, work.elements)};
+          if (vb && v != DType::unknown) {
+            d.semantics.outputs.push_back(line(a.pointer(3), v, work.elements));
+            d.semantics.inputs.push_back(line(a.pointer(2), v, work.elements));
+          }
+          write(d, a.pointer(1), work.elements * kb);
+          write(d, a.pointer(3), work.elements * vb);
+        },
+        true);
   }
   if (contains(leaf, "SegmentedRadixSort")) {
     // One block per segment; offset_t { int stride, begin } gives the segment's length.
     int kb = item_bytes(name, 0), vb = item_bytes(name, 2);
-    return make(whole(kernel, {4, 5}), [=](const Arguments& a, Decoded& d) {
-      std::int64_t length = a.at<std::int32_t>(4);
-      if (length <= 0 || a.size(4) != 8) length = static_cast<std::int64_t>(a.block(0)) * 16;
-      Scan work;
-      work.elements = static_cast<std::int64_t>(a.grid(0)) * length;
-      work.bytes_read = work.bytes_written = work.elements * (kb + vb);
-      d.op.work = work;
-    }, true);
+    return make(
+        whole(kernel, {4, 5}),
+        [=](const Arguments& a, Decoded& d) {
+          std::int64_t length = a.at<std::int32_t>(4);
+          if (length <= 0 || a.size(4) != 8) length = static_cast<std::int64_t>(a.block(0)) * 16;
+          Scan work;
+          work.elements = static_cast<std::int64_t>(a.grid(0)) * length;
+          work.bytes_read = work.bytes_written = work.elements * (kb + vb);
+          d.op.work = work;
+        },
+        true);
   }
-  if (leaf == "DeviceReduceKernel" || leaf == "DeviceReduceSingleTileKernel" || leaf == "DeviceSegmentedReduceKernel") {
+  if (leaf == "DeviceReduceKernel" || leaf == "DeviceReduceSingleTileKernel" ||
+      leaf == "DeviceSegmentedReduceKernel") {
     DType in = item_type(name, 0), out = item_type(name, 1);
     bool nonzero = contains(kernel.demangled, "NonZeroOp");
     bool segmented = contains(leaf, "Segmented"), single = contains(leaf, "SingleTile");
     const std::string text = name.templates.empty() ? "" : kernel.demangled;
-    std::string function = contains(text, "::plus<") || contains(text, "Sum") ? "sum"
+    std::string function = contains(text, "::plus<") || contains(text, "Sum")   ? "sum"
                            : contains(text, "Max") || contains(text, "maximum") ? "max"
                            : contains(text, "Min") || contains(text, "minimum") ? "min"
                                                                                 : "";
     bool plain = !name.parameters.empty() && is_pointer(name.parameters[0]);
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Reduction work;
-      work.inputs = segmented ? static_cast<std::int64_t>(a.geometry().threads()) : a.integer(2);
-      work.outputs = single ? 1 : static_cast<std::int64_t>(a.grid(0));
-      work.in = in == DType::unknown ? DType::f32 : in;
-      work.out = out == DType::unknown ? DType::f32 : out;
-      work.kind = ReduceKind::sum;
-      d.op.work = work;
-      write(d, a.pointer(1), work.outputs * std::max(1, bits(work.out) / 8));
-      if (!single) return;
-      if (nonzero) {
-        d.semantics.kind = Semantics::Kind::nonzero_count;
-        d.semantics.function = "nonzero";
-      } else if (plain && !function.empty()) {
-        d.semantics.kind = Semantics::Kind::reduce;
-        d.semantics.function = function;
-      } else {
-        return;
-      }
-      d.semantics.outputs = {line(a.pointer(1), work.out, 1)};
-      d.semantics.inputs = {line(a.pointer(0), work.in, work.inputs)};
-    }, is_integer(out) || out == DType::unknown);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Reduction work;
+          work.inputs =
+              segmented ? static_cast<std::int64_t>(a.geometry().threads()) : a.integer(2);
+          work.outputs = single ? 1 : static_cast<std::int64_t>(a.grid(0));
+          work.in = in == DType::unknown ? DType::f32 : in;
+          work.out = out == DType::unknown ? DType::f32 : out;
+          work.kind = ReduceKind::sum;
+          d.op.work = work;
+          write(d, a.pointer(1), work.outputs * std::max(1, bits(work.out) / 8));
+          if (!single) return;
+          if (nonzero) {
+            d.semantics.kind = Semantics::Kind::nonzero_count;
+            d.semantics.function = "nonzero";
+          } else if (plain && !function.empty()) {
+            d.semantics.kind = Semantics::Kind::reduce;
+            d.semantics.function = function;
+          } else {
+            return;
+          }
+          d.semantics.outputs = {line(a.pointer(1), work.out, 1)};
+          d.semantics.inputs = {line(a.pointer(0), work.in, work.inputs)};
+        },
+        is_integer(out) || out == DType::unknown);
   }
   if (leaf == "DeviceScanKernel") {
     int ib = item_bytes(name, 0), ob = item_bytes(name, 1);
     DType in = item_type(name, 0), out = item_type(name, 1);
     bool sum = contains(kernel.demangled, "plus<") || contains(kernel.demangled, "::Sum");
-    bool plain = name.parameters.size() > 1 && is_pointer(name.parameters[0]) && is_pointer(name.parameters[1]);
+    bool plain = name.parameters.size() > 1 && is_pointer(name.parameters[0]) &&
+                 is_pointer(name.parameters[1]);
     bool inclusive = contains(kernel.demangled, "NullType");
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Scan work;
-      work.elements = count(*signature, a, -1);
-      work.bytes_read = work.elements * ib;
-      work.bytes_written = work.elements * ob;
-      d.op.work = work;
-      write(d, a.pointer(1), work.bytes_written);
-      // A scan of more than one tile is still one launch.
-      if (!plain || !sum) return;
-      d.semantics.kind = Semantics::Kind::scan;
-      d.semantics.function = inclusive ? "sum" : "exclusive_sum";
-      d.semantics.outputs = {line(a.pointer(1), out, work.elements)};
-      d.semantics.inputs = {line(a.pointer(0), in, work.elements)};
-    }, is_integer(out) || out == DType::unknown);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Scan work;
+          work.elements = count(*signature, a, -1);
+          work.bytes_read = work.elements * ib;
+          work.bytes_written = work.elements * ob;
+          d.op.work = work;
+          write(d, a.pointer(1), work.bytes_written);
+          // A scan of more than one tile is still one launch.
+          if (!plain || !sum) return;
+          d.semantics.kind = Semantics::Kind::scan;
+          d.semantics.function = inclusive ? "sum" : "exclusive_sum";
+          d.semantics.outputs = {line(a.pointer(1), out, work.elements)};
+          d.semantics.inputs = {line(a.pointer(0), in, work.elements)};
+        },
+        is_integer(out) || out == DType::unknown);
   }
   for (const Pass& p : passes) {
     if (leaf != p.leaf) continue;
@@ -229,33 +257,43 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
     for (int i : p.reads) read_bytes += item_bytes(name, i);
     for (int i : p.writes) write_bytes += item_bytes(name, i);
     int items = p.items;
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Scan work;
-      work.elements = count(*signature, a, items);
-      if (items == -3) work.elements = static_cast<std::int64_t>(a.geometry().threads());
-      work.bytes_read = work.elements * read_bytes;
-      work.bytes_written = work.elements * write_bytes;
-      d.op.work = work;
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Scan work;
+          work.elements = count(*signature, a, items);
+          if (items == -3) work.elements = static_cast<std::int64_t>(a.geometry().threads());
+          work.bytes_read = work.elements * read_bytes;
+          work.bytes_written = work.elements * write_bytes;
+          d.op.work = work;
+        },
+        true);
   }
-  // for_each, transform, Thrust agents: (n, f …) or (f, n): iterators hide in f, two words per item assumed.
-  bool generic = leaf == "static_kernel" || leaf == "transform_kernel" || leaf == "dynamic_kernel" ||
-                 contains(leaf, "_kernel_agent") || starts_with(leaf, "Device") || contains(leaf, "for_each");
+  // for_each, transform, Thrust agents: (n, f …) or (f, n): iterators hide in f, two words per item
+  // assumed.
+  bool generic = leaf == "static_kernel" || leaf == "transform_kernel" ||
+                 leaf == "dynamic_kernel" || contains(leaf, "_kernel_agent") ||
+                 starts_with(leaf, "Device") || contains(leaf, "for_each");
   if (!generic) return nullptr;
   DType t = first_dtype(name.templates.empty() ? kernel.demangled : name.templates.back());
   std::vector<KeyPart> scalars_key = key;
-  return make(scalars_key, [=](const Arguments& a, Decoded& d) {
-    Pointwise work;
-    work.elements = signature->integers().empty() ? static_cast<std::int64_t>(a.geometry().threads())
-                                                  : signature->largest_integer(a);
-    std::int64_t limit = static_cast<std::int64_t>(a.geometry().threads()) * 256;
-    work.elements = std::clamp<std::int64_t>(work.elements, 1, std::max<std::int64_t>(1, limit));
-    int size = t == DType::unknown ? 8 : std::max(1, bits(t) / 8);
-    work.bytes_read = work.bytes_written = work.elements * size;
-    work.dtype = t == DType::unknown ? DType::i64 : t;
-    work.vector = 1;
-    d.op.work = work;
-  }, true);
+  return make(
+      scalars_key,
+      [=](const Arguments& a, Decoded& d) {
+        Pointwise work;
+        work.elements = signature->integers().empty()
+                            ? static_cast<std::int64_t>(a.geometry().threads())
+                            : signature->largest_integer(a);
+        std::int64_t limit = static_cast<std::int64_t>(a.geometry().threads()) * 256;
+        work.elements =
+            std::clamp<std::int64_t>(work.elements, 1, std::max<std::int64_t>(1, limit));
+        int size = t == DType::unknown ? 8 : std::max(1, bits(t) / 8);
+        work.bytes_read = work.bytes_written = work.elements * size;
+        work.dtype = t == DType::unknown ? DType::i64 : t;
+        work.vector = 1;
+        d.op.work = work;
+      },
+      true);
 }
 
 }  // namespace maya::decode

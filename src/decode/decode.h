@@ -1,12 +1,13 @@
 // A kernel launch becomes an op.
 //
 // Kernels are recognised by family (one file each, listed in families.cpp). A family looks at the
-// mangled name once, when the kernel is first launched, and prepares a Decoder: the decoder says which
-// argument bytes decide the op (its key), so that a later launch with the same key and geometry is
-// answered from a table without decoding again, and turns one launch's arguments into an Op plus the
-// memory it reads and writes.
+// mangled name once, when the kernel is first launched, and prepares a Decoder: the decoder says
+// which argument bytes decide the op (its key), so that a later launch with the same key and
+// geometry is answered from a table without decoding again, and turns one launch's arguments into
+// an Op plus the memory it reads and writes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,23 +22,26 @@ namespace maya::decode {
 
 // What is known of a kernel before any launch.
 struct Kernel {
-  std::string mangled;              // as registered
-  std::string demangled;            // filled by prepare()
-  std::vector<std::uint16_t> parameter_offsets, parameter_sizes;   // from the cubin (KPARAM_INFO); may be empty
+  std::string mangled;    // as registered
+  std::string demangled;  // filled by prepare()
+  std::vector<std::uint16_t> parameter_offsets,
+      parameter_sizes;  // from the cubin (KPARAM_INFO); may be empty
   std::uint16_t registers{};
   std::uint32_t static_shared{};
-  std::string_view ptx;             // PTX text when the module carries it, else empty
-  std::string_view image;           // the cubin, when it was loaded by itself (Triton): its PTX is looked for in Triton's cache
-  int capability{80};               // of the emulated GPU: 80, 90, …
+  std::string_view ptx;    // PTX text when the module carries it, else empty
+  std::string_view image;  // the cubin, when it was loaded by itself (Triton): its PTX is looked
+                           // for in Triton's cache
+  int capability{80};      // of the emulated GPU: 80, 90, …
 };
 
 struct Launch {
   const Kernel* kernel{};
   Geometry geometry;
-  void* const* arguments{};         // one pointer per parameter
+  void* const* arguments{};  // one pointer per parameter
   // Bytes of the allocation behind a device address, from that address on; 0: not a device address.
   std::uint64_t (*extent)(std::uint64_t address){};
-  // Known host copy of device bytes [address, address+size) or null when unknown (see device/values.h).
+  // Known host copy of device bytes [address, address+size) or null when unknown (see
+  // device/values.h).
   const void* (*known)(std::uint64_t address, std::uint64_t size){};
 };
 
@@ -50,12 +54,34 @@ struct Access {
 // Integer kernels whose result the host may look at: what to compute on known inputs.
 // See device/compute.h for the meaning of each; `unknown` = nothing to compute.
 struct Semantics {
-  enum class Kind : std::uint8_t { unknown, fill, copy_cast, arange, unary, binary, compare, reduce, scan,
-                                   histogram, sort, topk, gather, scatter, where, nonzero_count,
-                                   nonzero_write } kind{Kind::unknown};
-  std::string function;             // "add", "mul", "eq", "sum", …
-  // Operands: element types, address, up to 8 dims (sizes, byte strides), the fastest dimension first. A reduction's
-  // output has size 1 where its input is reduced; sort and topk work along dimension 0, scan in rows of k.
+  enum class Kind : std::uint8_t {
+    unknown,
+    fill,
+    copy_cast,
+    arange,
+    unary,
+    binary,
+    compare,
+    reduce,
+    scan,
+    histogram,
+    sort,
+    topk,
+    gather,
+    scatter,
+    where,
+    nonzero_count,
+    nonzero_write,  // the places of the nonzero ones, and in the second output how many
+    unique,         // of sorted input, and in the second output how many
+    repeat,         // each place as often as the first input says, ending where the second says
+    unravel,        // k linear indices in place, into one row per dimension of the output
+    differences,    // 1 where an element differs from the one before
+    loss_scale      // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k steps
+  } kind{Kind::unknown};
+  std::string function;  // "add", "mul", "eq", "sum", …
+  // Operands: element types, address, up to 8 dims (sizes, byte strides), the fastest dimension
+  // first. A reduction's output has size 1 where its input is reduced; sort and topk work along
+  // dimension 0, scan in rows of k.
   struct Operand {
     DType dtype{};
     std::uint64_t address{};
@@ -63,26 +89,37 @@ struct Semantics {
     std::int64_t size[8]{}, stride[8]{};
   };
   std::vector<Operand> outputs, inputs;
-  double scalar{};                  // fill value, functor's scalar, arange start
-  double scalar2{};                 // arange step
+  double scalar{};   // fill value, functor's scalar, arange start
+  double scalar2{};  // arange step
   std::int64_t axis{-1}, k{};
+  // gather: output[i] = first input[i + index · stride …]; scatter: output[i + index · stride …] = first
+  // input[i]. The other inputs are the indices, one step each; all operands have the shape of the iteration,
+  // elements are moved as they are. A scatter of a constant has no source: `constant` holds its bytes.
+  struct Step {
+    std::int64_t size{}, stride{};  // of the indexed dimension: elements, bytes
+  };
+  std::vector<Step> steps;
+  std::array<std::byte, 16> constant{};
+  bool from_constant{};
+  std::vector<Semantics> parts;  // several moves of one launch, in order, before this one
 };
 
 struct Decoded {
   Op op;
-  std::vector<Access> accesses;     // empty: unknown
+  std::vector<Access> accesses;  // empty: unknown
   Semantics semantics;
-  bool recognised{true};            // false: OtherKernel fallback
+  bool recognised{true};  // false: OtherKernel fallback
 };
 
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Appends the argument bytes that decide the op (sizes, not addresses). Cheap: called every launch.
-  // At most 256 bytes. Default families copy whole scalar parameters.
+  // Appends the argument bytes that decide the op (sizes, not addresses). Cheap: called every
+  // launch. At most 256 bytes. Default families copy whole scalar parameters.
   virtual std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const = 0;
   virtual Decoded decode(const Launch& launch) const = 0;
-  // Accesses and semantics may depend on addresses: asked each launch only while values matter there.
+  // Accesses and semantics may depend on addresses: asked each launch only while values matter
+  // there.
   virtual bool touches_values() const { return false; }
 };
 

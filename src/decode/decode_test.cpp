@@ -18,9 +18,7 @@ namespace {
 // Collects parameters in order and launches the kernel's decoder with them.
 class Call {
  public:
-  explicit Call(std::string name) {
-    kernel_.mangled = kernel_.demangled = std::move(name);
-  }
+  explicit Call(std::string name) { kernel_.mangled = kernel_.demangled = std::move(name); }
   template <class T>
   Call& arg(const T& value) {
     std::vector<std::byte> bytes(sizeof(T));
@@ -30,7 +28,8 @@ class Call {
   Call& raw(std::vector<std::byte> bytes) {
     std::uint16_t at = 0;
     if (!kernel_.parameter_sizes.empty())
-      at = static_cast<std::uint16_t>(kernel_.parameter_offsets.back() + kernel_.parameter_sizes.back());
+      at = static_cast<std::uint16_t>(kernel_.parameter_offsets.back() +
+                                      kernel_.parameter_sizes.back());
     kernel_.parameter_offsets.push_back(at);
     kernel_.parameter_sizes.push_back(static_cast<std::uint16_t>(bytes.size()));
     values_.push_back(std::move(bytes));
@@ -83,8 +82,8 @@ void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
 }
 
 // An OffsetCalculator as ATen fills it: dimension 0 is the fastest.
-std::vector<std::byte> offsets(std::vector<std::uint32_t> sizes, std::vector<std::vector<std::uint32_t>> strides,
-                               int arguments) {
+std::vector<std::byte> offsets(std::vector<std::uint32_t> sizes,
+                               std::vector<std::vector<std::uint32_t>> strides, int arguments) {
   std::vector<std::byte> bytes(Offsets::bytes(arguments));
   put<std::int32_t>(bytes, 0, static_cast<std::int32_t>(sizes.size()));
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -104,7 +103,8 @@ constexpr std::uint64_t A = 0x7f0000000000, B = 0x7f0010000000, C = 0x7f00200000
 
 TEST(Name, TakesTemplatesAndParametersApart) {
   Name n = parse_name(
-      "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, true>(int, float, "
+      "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, "
+      "true>(int, float, "
       "float const*, float const*, float const*, float*, float*, float*)");
   EXPECT_EQ(n.base, "at::native::vectorized_layer_norm_kernel");
   EXPECT_EQ(n.leaf, "vectorized_layer_norm_kernel");
@@ -123,32 +123,40 @@ TEST(Name, ReadsNamesCutOffInTheMiddle) {
 
 TEST(Functor, SaysWhatItDoesAndOnWhat) {
   Functor f = parse_functor(
-      "at::native::BinaryFunctor<c10::Half, c10::Half, bool, at::native::CompareEqFunctor<c10::Half> >", 2);
+      "at::native::BinaryFunctor<c10::Half, c10::Half, bool, "
+      "at::native::CompareEqFunctor<c10::Half> >",
+      2);
   EXPECT_EQ(f.result, "bool");
   EXPECT_EQ(f.inputs.size(), 2u);
   EXPECT_TRUE(f.compares);
   f = parse_functor(
-      "at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#1}::operator()() "
-      "const::{lambda()#4}::operator()() const::{lambda(c10::BFloat16)#1}", 1);
+      "at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, "
+      "at::native::GeluType)::{lambda()#1}::operator()() "
+      "const::{lambda()#4}::operator()() const::{lambda(c10::BFloat16)#1}",
+      1);
   EXPECT_EQ(f.function, "gelu");
   EXPECT_EQ(dtype_of(f.result), DType::bf16);
-  f = parse_functor("at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}", 1);
+  f = parse_functor(
+      "at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}", 1);
   EXPECT_EQ(dtype_of(f.result), DType::bf16);
   EXPECT_EQ(dtype_of(f.inputs[0]), DType::f32);
 }
 
 TEST(Elementwise, VectorizedAddReadsTwoWritesOne) {
   Call call(
-      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, "
-      "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)");
-  auto w = call.arg(std::int32_t{1 << 20}).arg(1.0f).arg(Three{{A, B, C}}).grid(1024).work<Pointwise>();
+      "void at::native::vectorized_elementwise_kernel<4, "
+      "at::native::CUDAFunctor_add<c10::BFloat16>, "
+      "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, "
+      "3ul>)");
+  auto w =
+      call.arg(std::int32_t{1 << 20}).arg(1.0f).arg(Three{{A, B, C}}).grid(1024).work<Pointwise>();
   EXPECT_EQ(w.elements, 1 << 20);
   EXPECT_EQ(w.bytes_read, 4 << 20);
   EXPECT_EQ(w.bytes_written, 2 << 20);
   EXPECT_EQ(w.inputs, 2);
   EXPECT_EQ(w.vector, 4);
   EXPECT_EQ(w.dtype, DType::bf16);
-  EXPECT_EQ(call.key_size, 4u);   // addresses are no part of it
+  EXPECT_EQ(call.key_size, 4u);  // addresses are no part of it
   EXPECT_FALSE(call.decoder_->touches_values());
 }
 
@@ -158,16 +166,28 @@ TEST(Elementwise, UnrolledCopyTakesTypesFromTheLoader) {
     std::uint32_t size;
   };
   Call call(
-      "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
-      "::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, "
-      "2ul>, 4, TrivialOffsetCalculator<1, unsigned int>, TrivialOffsetCalculator<1, unsigned int>, "
+      "void "
+      "at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::"
+      "TensorIteratorBase&)"
+      "::{lambda()#3}::operator()() const::{lambda()#7}::operator()() const::{lambda(float)#1}, "
+      "std::array<char*, "
+      "2ul>, 4, TrivialOffsetCalculator<1, unsigned int>, TrivialOffsetCalculator<1, unsigned "
+      "int>, "
       "at::native::memory::LoadWithCast<1>, at::native::memory::StoreWithCast<1> >(int, "
-      "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#7}"
-      "::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, TrivialOffsetCalculator<1, unsigned int>, "
+      "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() "
+      "const::{lambda()#7}"
+      "::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, TrivialOffsetCalculator<1, "
+      "unsigned int>, "
       "TrivialOffsetCalculator<1, unsigned int>, at::native::memory::LoadWithCast<1>, "
       "at::native::memory::StoreWithCast<1>)");
-  Decoded d = call.arg(std::int32_t{1000}).arg(std::uint8_t{}).arg(Two{{A, B}}).arg(std::uint8_t{}).arg(std::uint8_t{})
-                  .arg(Cast{4, 8}).arg(Cast{6, 4}).decode();   // ScalarType 4: long, 6: float
+  Decoded d = call.arg(std::int32_t{1000})
+                  .arg(std::uint8_t{})
+                  .arg(Two{{A, B}})
+                  .arg(std::uint8_t{})
+                  .arg(std::uint8_t{})
+                  .arg(Cast{4, 8})
+                  .arg(Cast{6, 4})
+                  .decode();  // ScalarType 4: long, 6: float
   auto w = std::get<Pointwise>(d.op.work);
   EXPECT_EQ(w.bytes_read, 8000);
   EXPECT_EQ(w.bytes_written, 4000);
@@ -183,9 +203,11 @@ TEST(Elementwise, StridedBroadcastCountsTheBroadcastOperandOnce) {
   std::size_t data = (lambda.size() + 7) / 8 * 8;
   put(lambda, data, A), put(lambda, data + 8, B), put(lambda, data + 16, C);
   lambda.resize(648);
-  const char* f = "at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >";
-  std::string l = std::string("at::native::gpu_kernel_impl_nocast<") + f + " >(at::TensorIteratorBase&, " + f +
-                  " const&)::{lambda(int)#1}";
+  const char* f =
+      "at::native::BinaryFunctor<float, float, float, "
+      "at::native::binary_internal::MulFunctor<float> >";
+  std::string l = std::string("at::native::gpu_kernel_impl_nocast<") + f +
+                  " >(at::TensorIteratorBase&, " + f + " const&)::{lambda(int)#1}";
   Call call("void at::native::elementwise_kernel<128, 2, " + l + ">(int, " + l + ")");
   auto w = call.arg(std::int32_t{8192}).raw(lambda).grid(32).work<Pointwise>();
   EXPECT_EQ(w.elements, 8192);
@@ -199,7 +221,8 @@ TEST(Elementwise, IntegerFunctorsCarryTheirMeaning) {
     std::int64_t other, alpha;
   };
   Call call(
-      "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, "
+      "void at::native::vectorized_elementwise_kernel<2, at::native::CUDAFunctorOnSelf_add<long>, "
+      "std::array<char*, "
       "2ul> >(int, at::native::CUDAFunctorOnSelf_add<long>, std::array<char*, 2ul>)");
   Decoded d = call.arg(std::int32_t{4}).arg(Add{7, 1}).arg(Two{{A, B}}).decode();
   EXPECT_EQ(d.semantics.kind, Semantics::Kind::binary);
@@ -207,8 +230,10 @@ TEST(Elementwise, IntegerFunctorsCarryTheirMeaning) {
   EXPECT_EQ(d.semantics.scalar, 7);
   EXPECT_TRUE(call.decoder_->touches_values());
 
-  Call fill("void at::native::vectorized_elementwise_kernel<2, at::native::FillFunctor<long>, std::array<char*, 1ul> "
-            ">(int, at::native::FillFunctor<long>, std::array<char*, 1ul>)");
+  Call fill(
+      "void at::native::vectorized_elementwise_kernel<2, at::native::FillFunctor<long>, "
+      "std::array<char*, 1ul> "
+      ">(int, at::native::FillFunctor<long>, std::array<char*, 1ul>)");
   struct One {
     std::uint64_t p;
   };
@@ -223,8 +248,8 @@ TEST(Reduce, FindsItsConfigurationInTheStruct) {
   // sum over the last dimension of [64][512] float, behind an ops struct of 8 bytes
   std::vector<std::byte> op(8);
   struct Config {
-    std::int32_t element, inputs, outputs, step_in, step_out, ctas, in_mult[3], out_mult[2], width, height, threads,
-        vectorize, out_vec;
+    std::int32_t element, inputs, outputs, step_in, step_out, ctas, in_mult[3], out_mult[2], width,
+        height, threads, vectorize, out_vec;
   } c{4, 512, 64, 32, 4, 1, {1, 0, 0}, {0, 1}, 32, 4, 128, 1, 1};
   put(op, 8, c);
   std::size_t at = 8 + sizeof c;
@@ -237,8 +262,10 @@ TEST(Reduce, FindsItsConfigurationInTheStruct) {
   put(op, pointers, B), put(op, pointers + 8, A);
   op.resize(pointers + 64);
   Call call(
-      "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, "
-      "at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::{lambda(float, float)#1}>, "
+      "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
+      "at::native::func_wrapper_t<float, "
+      "at::native::sum_functor<float, float, "
+      "float>::operator()(at::TensorIterator&)::{lambda(float, float)#1}>, "
       "unsigned int, float, 4, 4> >(at::native::ReduceOp<float>)");
   auto w = call.raw(op).grid(16).block(32, 4).work<Reduction>();
   EXPECT_EQ(w.inputs, 64 * 512);
@@ -249,10 +276,19 @@ TEST(Reduce, FindsItsConfigurationInTheStruct) {
 }
 
 TEST(Softmax, WarpKernelsTellRowsAndColumns) {
-  Call call("void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 10, false, false, 32>("
-            "c10::Half*, c10::Half const*, int, int, int, bool const*, int, bool)");
-  auto w = call.arg(A).arg(B).arg(std::int32_t{96}).arg(std::int32_t{1024}).arg(std::int32_t{1000})
-               .arg(std::uint64_t{}).arg(std::int32_t{}).arg(std::uint8_t{}).work<Softmax>();
+  Call call(
+      "void (anonymous namespace)::softmax_warp_forward<c10::Half, c10::Half, float, 10, false, "
+      "false, 32>("
+      "c10::Half*, c10::Half const*, int, int, int, bool const*, int, bool)");
+  auto w = call.arg(A)
+               .arg(B)
+               .arg(std::int32_t{96})
+               .arg(std::int32_t{1024})
+               .arg(std::int32_t{1000})
+               .arg(std::uint64_t{})
+               .arg(std::int32_t{})
+               .arg(std::uint8_t{})
+               .work<Softmax>();
   EXPECT_EQ(w.rows, 96);
   EXPECT_EQ(w.cols, 1000);
   EXPECT_EQ(w.in, DType::f16);
@@ -260,9 +296,11 @@ TEST(Softmax, WarpKernelsTellRowsAndColumns) {
 }
 
 TEST(Norm, LayerNormTakesRowsFromTheGrid) {
-  Call call("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, false>(int, "
-            "float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*, "
-            "c10::BFloat16*)");
+  Call call(
+      "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, "
+      "false>(int, "
+      "float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*, "
+      "c10::BFloat16*)");
   call.arg(std::int32_t{768}).arg(1e-5f);
   for (int i = 0; i < 6; ++i) call.arg(A);
   auto w = call.grid(4096).block(32, 4).work<Normalization>();
@@ -285,12 +323,23 @@ TEST(MultiTensor, CountsTheChunksOfThisLaunch) {
     table.resize((to_chunk + 4 * blocks + 4 + 7) / 8 * 8);
     put<std::uint8_t>(table, to_tensor + 2 * index, 1);
     put<std::int32_t>(table, to_chunk + 4, 1);
-    Call call("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
-              "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
-              "(at::native::ADAM_MODE)1, false>, float const*, double>(at::native::(anonymous namespace)::"
-              "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
-              "(at::native::ADAM_MODE)1, false>, float const*, double)");
-    auto w = call.raw(table).arg(std::uint8_t{}).arg(A).arg(1e-3).grid(3).block(512).work<OptimizerStep>();
+    Call call(
+        "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous "
+        "namespace)::"
+        "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous "
+        "namespace)::FusedAdamMathFunctor<float, 4, "
+        "(at::native::ADAM_MODE)1, false>, float const*, double>(at::native::(anonymous "
+        "namespace)::"
+        "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous "
+        "namespace)::FusedAdamMathFunctor<float, 4, "
+        "(at::native::ADAM_MODE)1, false>, float const*, double)");
+    auto w = call.raw(table)
+                 .arg(std::uint8_t{})
+                 .arg(A)
+                 .arg(1e-3)
+                 .grid(3)
+                 .block(512)
+                 .work<OptimizerStep>();
     EXPECT_EQ(w.elements, 100070) << wide;
     EXPECT_EQ(w.tensors, 2);
     EXPECT_EQ(w.kind, OptimizerKind::adamw);
@@ -307,9 +356,11 @@ TEST(Attention, Flash2ReadsItsParameters) {
   for (int i = 0; i < 10; ++i) put(p, 176 + 4 * i, dims[i]);
   // 4000 rounds up to 4096 in steps of 128
   put(p, 216, 0.088388f), put(p, 220, 0.088388f * 1.442695f);
-  Call call("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
-            "cutlass::bfloat16_t, Flash_kernel_traits<128, 128, 64, 4, cutlass::bfloat16_t> >, false, true, false, "
-            "false, false, true, false, false>(pytorch_flash::Flash_fwd_params)");
+  Call call(
+      "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
+      "cutlass::bfloat16_t, Flash_kernel_traits<128, 128, 64, 4, cutlass::bfloat16_t> >, false, "
+      "true, false, "
+      "false, false, true, false, false>(pytorch_flash::Flash_fwd_params)");
   auto w = call.raw(p).grid(32, 2, 32).work<Attention>();
   EXPECT_EQ(w.batch, 2);
   EXPECT_EQ(w.heads, 32);
@@ -325,8 +376,10 @@ TEST(Attention, MemoryEfficientReadsItsParameters) {
   std::vector<std::byte> p(280);
   std::int32_t dims[] = {64, 64, 1000, 900, 900, 1};
   for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
-  Call call("fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::half_t, "
-            "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
+  Call call(
+      "fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
+      "half_t, "
+      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
   auto w = call.raw(p).grid(16, 12, 3).work<Attention>();
   EXPECT_EQ(w.seq_q, 1000);
   EXPECT_EQ(w.seq_k, 900);
@@ -338,33 +391,136 @@ TEST(Attention, MemoryEfficientReadsItsParameters) {
 TEST(Copy, CatAddsItsInputs) {
   std::vector<std::byte> table(2720);
   put<std::uint32_t>(table, 1024 + 1024, 300), put<std::uint32_t>(table, 1024 + 1024 + 4, 50);
-  Call call("void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<at::native::(anonymous namespace)::"
-            "OpaqueType<2u>, unsigned int, 1, 128, 1>(at::native::(anonymous namespace)::OpaqueType<2u>*, "
-            "at::native::(anonymous namespace)::CatArrInputTensorMetadata<at::native::(anonymous namespace)::"
-            "OpaqueType<2u>, unsigned int, 128, 1>, at::native::(anonymous namespace)::TensorSizeStride<unsigned int, "
-            "4u>, int, unsigned int)");
+  Call call(
+      "void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<at::native::(anonymous "
+      "namespace)::"
+      "OpaqueType<2u>, unsigned int, 1, 128, 1>(at::native::(anonymous "
+      "namespace)::OpaqueType<2u>*, "
+      "at::native::(anonymous namespace)::CatArrInputTensorMetadata<at::native::(anonymous "
+      "namespace)::"
+      "OpaqueType<2u>, unsigned int, 128, 1>, at::native::(anonymous "
+      "namespace)::TensorSizeStride<unsigned int, "
+      "4u>, int, unsigned int)");
   struct Strides {
     std::uint32_t v[8];
   };
-  auto w = call.arg(A).raw(table).arg(Strides{}).arg(std::int32_t{}).arg(std::uint32_t{}).grid(8, 2).work<Pointwise>();
+  auto w = call.arg(A)
+               .raw(table)
+               .arg(Strides{})
+               .arg(std::int32_t{})
+               .arg(std::uint32_t{})
+               .grid(8, 2)
+               .work<Pointwise>();
   EXPECT_EQ(w.elements, 350);
   EXPECT_EQ(w.bytes_read, 700);
   EXPECT_EQ(w.bytes_written, 700);
 }
 
+// The next four hold what recorded launches of torch 2.15 showed.
+TEST(Copy, VectorizedCatCountsElements) {
+  std::vector<std::byte> table(2720);
+  put<std::uint32_t>(table, 2048, 64000), put<std::uint32_t>(table, 2052, 64000);
+  Call call(
+      "void at::native::(anonymous "
+      "namespace)::CatArrayBatchedCopy_vectorized<at::native::(anonymous namespace)::"
+      "OpaqueType<2u>, unsigned int, 2, 128, 1, 16, 8>(char*, at::native::(anonymous namespace)::"
+      "CatArrInputTensorMetadata<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, "
+      "128, 1>, "
+      "at::native::(anonymous namespace)::TensorSizeStride<unsigned int, 4u>, int, unsigned int)");
+  struct Strides {
+    std::uint32_t v[8];
+  };
+  auto w = call.arg(A)
+               .raw(table)
+               .arg(Strides{})
+               .arg(std::int32_t{})
+               .arg(std::uint32_t{})
+               .grid(63, 2)
+               .work<Pointwise>();
+  EXPECT_EQ(w.bytes_read, 256000);
+  EXPECT_EQ(w.vector, 8);
+}
+
+TEST(Attention, MemoryEfficientForwardMayLeaveAbsoluteKeysUnset) {
+  std::vector<std::byte> p(280);
+  std::int32_t dims[] = {64, 64, 500, 300, 0, 0};
+  for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
+  put<std::uint8_t>(p, 117, 0x56);  // padding behind the mask's kind
+  Call call(
+      "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
+      "bfloat16_t, "
+      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
+  auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
+  EXPECT_EQ(w.seq_k, 300);
+  EXPECT_FALSE(w.causal);
+}
+
+TEST(Attention, MemoryEfficientBackwardFindsTheMaskBehindTheHeads) {
+  for (bool causal : {false, true}) {
+    std::vector<std::byte> p(480);
+    std::int32_t dims[] = {64, 64, 500, 500, 16, 1, causal};
+    for (int i = 0; i < 7; ++i) put(p, 144 + 4 * i, dims[i]);
+    Call call(
+        "fmha_cutlassB_bf16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<"
+        "cutlass::arch::Sm80, cutlass::bfloat16_t, true, false, true, 64, 64, 64, false>::Params)");
+    auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
+    EXPECT_EQ(w.seq_q, 500);
+    EXPECT_EQ(w.causal, causal);
+    EXPECT_EQ(w.direction, Direction::backward);
+  }
+}
+
+TEST(Elementwise, ArangeTellsItsTypeByTheDispatch) {
+  struct Range {
+    std::int64_t start, step;
+    void* wrapper;
+  };
+  const char* f =
+      "at::native::arange_cuda_out(c10::Scalar const&, c10::Scalar const&, c10::Scalar const&, "
+      "at::Tensor&)"
+      "::{lambda()#1}::operator()() const::{lambda()#4}::operator()() const::{lambda(long)#1}";
+  Call call(std::string("void (anonymous namespace)::elementwise_kernel_with_index<int, ") + f +
+            ">(int, " + f + ", function_traits<" + f + ">::result_type*)");
+  Decoded d = call.arg(std::int32_t{10}).arg(Range{5, 2, nullptr}).arg(A).decode();
+  EXPECT_EQ(std::get<Pointwise>(d.op.work).bytes_written, 80);
+  EXPECT_EQ(d.semantics.kind, Semantics::Kind::arange);
+  EXPECT_EQ(d.semantics.scalar, 5);
+  EXPECT_EQ(d.semantics.scalar2, 2);
+  ASSERT_EQ(d.semantics.outputs.size(), 1u);
+  EXPECT_EQ(d.semantics.outputs[0].dtype, DType::i64);
+}
+
 TEST(Index, GatherOfRows) {
-  Call call("void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)");
-  auto w = call.arg(A).arg(B).arg(C).arg(std::int32_t{2048}).arg(std::int64_t{1536}).arg(std::int64_t{50304})
-               .arg(std::int64_t{1536}).arg(std::int64_t{1536}).arg(std::uint8_t{}).work<Gather>();
+  Call call(
+      "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, "
+      "long, long, bool)");
+  auto w = call.arg(A)
+               .arg(B)
+               .arg(C)
+               .arg(std::int32_t{2048})
+               .arg(std::int64_t{1536})
+               .arg(std::int64_t{50304})
+               .arg(std::int64_t{1536})
+               .arg(std::int64_t{1536})
+               .arg(std::uint8_t{})
+               .work<Gather>();
   EXPECT_EQ(w.rows, 2048);
   EXPECT_EQ(w.cols, 1536);
   EXPECT_EQ(w.table_rows, 50304);
 }
 
 TEST(Embedding, BackwardByFeature) {
-  Call call("void at::native::(anonymous namespace)::embedding_backward_feature_kernel<float, float, long>(long const*, "
-            "float const*, float*, int, long, int)");
-  auto w = call.arg(A).arg(B).arg(C).arg(std::int32_t{512}).arg(std::int64_t{768}).arg(std::int32_t{-1}).work<Scatter>();
+  Call call(
+      "void at::native::(anonymous namespace)::embedding_backward_feature_kernel<float, float, "
+      "long>(long const*, "
+      "float const*, float*, int, long, int)");
+  auto w = call.arg(A)
+               .arg(B)
+               .arg(C)
+               .arg(std::int32_t{512})
+               .arg(std::int64_t{768})
+               .arg(std::int32_t{-1})
+               .work<Scatter>();
   EXPECT_EQ(w.rows, 512);
   EXPECT_EQ(w.cols, 768);
 }
@@ -393,7 +549,8 @@ TEST(Robustness, MissingArgumentsAndGarbageDoNotCrash) {
     while (fields >> part) {
       std::size_t colon = part.find(':');
       kernel.parameter_offsets.push_back(static_cast<std::uint16_t>(std::stoi(part)));
-      kernel.parameter_sizes.push_back(static_cast<std::uint16_t>(std::stoi(part.substr(colon + 1))));
+      kernel.parameter_sizes.push_back(
+          static_cast<std::uint16_t>(std::stoi(part.substr(colon + 1))));
       storage.emplace_back(kernel.parameter_sizes.back());
     }
     std::vector<void*> pointers;
@@ -408,7 +565,9 @@ TEST(Robustness, MissingArgumentsAndGarbageDoNotCrash) {
     decoder->decode(launch);
     for (int round = 0; round < 4; ++round) {
       for (auto& s : storage)
-        for (auto& b : s) b = static_cast<std::byte>((noise = noise * 1664525u + 1013904223u) >> (round < 2 ? 24 : 30));
+        for (auto& b : s)
+          b = static_cast<std::byte>((noise = noise * 1664525u + 1013904223u) >>
+                                     (round < 2 ? 24 : 30));
       EXPECT_LE(decoder->key(launch, key, sizeof key), sizeof key);
       decoder->decode(launch);
     }
@@ -439,8 +598,9 @@ TEST(Corpus, RecognisesTheKernelsOfTheWheel) {
   EXPECT_GT(all, 20000);
   EXPECT_GE(recognised / all, 0.97);
   // Not everything may be called pointwise: the families must be there.
-  for (const char* kind : {"attention", "reduction", "softmax", "normalization", "optimizer_step", "gather", "scatter",
-                           "sort", "scan", "pool", "random", "cross_entropy", "gemm", "convolution"})
+  for (const char* kind :
+       {"attention", "reduction", "softmax", "normalization", "optimizer_step", "gather", "scatter",
+        "sort", "scan", "pool", "random", "cross_entropy", "gemm", "convolution"})
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 

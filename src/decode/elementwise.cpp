@@ -5,6 +5,7 @@
 //   unrolled_elementwise_kernel_for_multi_outputs<outputs, F, array, ic, oc>(N, f, data, ic, oc)
 //   elementwise_kernel_with_index<index, F>(N, f, out)
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "decode/functor.h"
@@ -28,15 +29,23 @@ double scalar_value(const std::byte* p, DType type) {
     return static_cast<double>(value);
   };
   switch (type) {
-    case DType::f64: return get(double{});
-    case DType::f32: return get(float{});
-    case DType::i64: return get(std::int64_t{});
-    case DType::i32: return get(std::int32_t{});
-    case DType::i16: return get(std::int16_t{});
-    case DType::i8: return get(std::int8_t{});
+    case DType::f64:
+      return get(double{});
+    case DType::f32:
+      return get(float{});
+    case DType::i64:
+      return get(std::int64_t{});
+    case DType::i32:
+      return get(std::int32_t{});
+    case DType::i16:
+      return get(std::int16_t{});
+    case DType::i8:
+      return get(std::int8_t{});
     case DType::u8:
-    case DType::boolean: return get(std::uint8_t{});
-    default: return std::nan("");
+    case DType::boolean:
+      return get(std::uint8_t{});
+    default:
+      return std::nan("");
   }
 }
 
@@ -45,10 +54,11 @@ std::string plain_name(const std::string& function) {
   struct Alias {
     std::string_view from, to;
   };
-  static constexpr Alias aliases[] = {{"bitwiseand", "and"}, {"bitwiseor", "or"},     {"bitwisexor", "xor"},
-                                      {"bitwise_not", "not"}, {"maximum", "max"},     {"minimum", "min"},
-                                      {"div_floor", "floor_div"}, {"div_trunc", "trunc_div"}, {"lshift", "shl"},
-                                      {"rshift", "shr"},      {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"}};
+  static constexpr Alias aliases[] = {
+      {"bitwiseand", "and"},      {"bitwiseor", "or"},        {"bitwisexor", "xor"},
+      {"bitwise_not", "not"},     {"maximum", "max"},         {"minimum", "min"},
+      {"div_floor", "floor_div"}, {"div_trunc", "trunc_div"}, {"lshift", "shl"},
+      {"rshift", "shr"},          {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"}};
   for (const Alias& a : aliases)
     if (a.from == function) return std::string(a.to);
   return function;
@@ -60,11 +70,12 @@ class Elementwise : public Decoder {
   Functor functor;
   int inputs{1}, outputs{1};
   int vector{1};
-  bool casts{};             // types of the tensors come with the launch
-  bool input_offsets{};     // unrolled with an OffsetCalculator over the inputs
+  bool casts{};          // types of the tensors come with the launch
+  bool input_offsets{};  // unrolled with an OffsetCalculator over the inputs
   bool output_offsets{};
   DType index_out{DType::unknown};
-  mutable std::int32_t base{-1};   // where the OffsetCalculator lies in the lambda; -1: not looked yet
+  mutable std::atomic<std::int32_t> base{
+      -1};  // where the OffsetCalculator lies in the lambda; -1: not looked yet
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments arguments(launch);
@@ -135,7 +146,8 @@ class Elementwise : public Decoder {
       for (int i = 0; i < count; ++i) operands[i].address = arguments.pointer(1, data + 8 * i);
       if (casts) {
         if (std::size_t d = dtypes_at(arguments))
-          for (int i = 0; i < count; ++i) set_type(operands[i], arguments.at<std::int8_t>(1, d + i));
+          for (int i = 0; i < count; ++i)
+            set_type(operands[i], arguments.at<std::int8_t>(1, d + i));
       }
     } else if (form == Form::with_index) {
       operands[0].address = arguments.pointer(2);
@@ -186,8 +198,10 @@ class Elementwise : public Decoder {
         span = output_calc.span(i, o.size, false);
       }
       (writes ? work.bytes_written : work.bytes_read) += distinct * o.size;
-      if (writes) write(out, o.address, span);
-      else read(out, o.address, span);
+      if (writes)
+        write(out, o.address, span);
+      else
+        read(out, o.address, span);
     }
     out.op.work = work;
     fill_semantics(arguments, operands, have_offsets ? &offsets : nullptr, bytes_strides, n, out);
@@ -203,12 +217,14 @@ class Elementwise : public Decoder {
   }
 
   std::int32_t place(const Arguments& arguments) const {
-    if (base >= 0) return base;
+    if (std::int32_t known = base.load(std::memory_order_relaxed); known >= 0) return known;
     int n = inputs + outputs;
     for (std::int32_t at : {0, 8}) {
       Offsets offsets;
       const std::byte* p = arguments.raw(1, at, Offsets::bytes(n));
-      if (offsets.read(p, n, arguments.integer(0))) return base = at;
+      if (!offsets.read(p, n, arguments.integer(0))) continue;
+      base.store(at, std::memory_order_relaxed);
+      return at;
     }
     return 0;
   }
@@ -255,7 +271,9 @@ class Elementwise : public Decoder {
       if (name == "arange" || name == "range") {
         // The lambda keeps start and step in the accumulation type.
         // nvcc's wrapper of a host-device lambda adds a pointer behind.
-        DType t = is_integer(index_out) ? DType::i64 : index_out == DType::f64 ? DType::f64 : DType::f32;
+        DType t = is_integer(index_out)     ? DType::i64
+                  : index_out == DType::f64 ? DType::f64
+                                            : DType::f32;
         if (index_out == DType::unknown) t = arguments.size(1) == 24 ? DType::i64 : DType::f32;
         int width = bits(t) / 8;
         if (const std::byte* p = arguments.raw(1, 0, 2 * width)) {
@@ -288,17 +306,20 @@ class Elementwise : public Decoder {
       s.kind = Kind::binary;
       if (inputs == 1) {
         double alpha = scalar_value(f + functor.scalar_size, scalar_type);
-        if (functor.scalar_first) {   // scalar + alpha · x
-          if (alpha == -1) s.function = "rsub";
-          else if (alpha != 1) s.kind = Kind::unknown;
+        if (functor.scalar_first) {  // scalar + alpha · x
+          if (alpha == -1)
+            s.function = "rsub";
+          else if (alpha != 1)
+            s.kind = Kind::unknown;
         } else {
           s.scalar *= alpha;
         }
       } else {
-        if (s.scalar == -1) s.function = "sub";   // else a + alpha · b, alpha in scalar
+        if (s.scalar == -1) s.function = "sub";  // else a + alpha · b, alpha in scalar
       }
     } else if (inputs == 2 || (inputs == 1 && functor.scalar_size)) {
-      static constexpr std::string_view commutes[] = {"mul", "add", "max", "min", "and", "or", "xor"};
+      static constexpr std::string_view commutes[] = {"mul", "add", "max", "min",
+                                                      "and", "or",  "xor"};
       s.function = plain_name(name);
       if (!functor.scalar_first || inputs == 2 ||
           std::find(std::begin(commutes), std::end(commutes), s.function) != std::end(commutes))
@@ -382,7 +403,8 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     int n = t.size() > 1 ? array_count(t[1]) : 2;
     d->inputs = std::max(0, n - 1);
     d->functor = parse_functor(t[0], d->inputs);
-    for (const std::string& s : t) d->casts |= contains(s, "LoadWithCast") || contains(s, "StoreWithCast");
+    for (const std::string& s : t)
+      d->casts |= contains(s, "LoadWithCast") || contains(s, "StoreWithCast");
     if (name.parameters.size() > 4) {
       d->input_offsets = starts_with(name.parameters[3], "OffsetCalculator");
       d->output_offsets = starts_with(name.parameters[4], "OffsetCalculator");
@@ -398,7 +420,8 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     if (kernel.parameter_sizes.size() > 1) {
       int n = operands_from_size(kernel.parameter_sizes[1]);
       // A functor with captures can hide one more pointer's worth; trust the name where it fits.
-      bool fits = (Offsets::bytes(d->inputs + 1) + 7) / 8 * 8 + 8 * static_cast<std::size_t>(d->inputs + 1) <=
+      bool fits = (Offsets::bytes(d->inputs + 1) + 7) / 8 * 8 +
+                      8 * static_cast<std::size_t>(d->inputs + 1) <=
                   kernel.parameter_sizes[1];
       if (!fits || n - 1 > d->inputs) {
         d->inputs = n - 1;
@@ -421,14 +444,18 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     d->functor = parse_functor(t[1], 0);
     d->inputs = 0;
     d->functor.inputs.clear();
-    d->index_out = name.parameters.size() > 2 ? dtype_of(pointee(name.parameters[2])) : DType::unknown;
-    // The type is only in the number of the dispatch lambda: AT_DISPATCH_ALL_TYPES_AND2 counts through these.
-    static constexpr DType dispatched[] = {DType::u8,  DType::i8,  DType::i32, DType::i64, DType::i16,
-                                           DType::f64, DType::f32, DType::f16, DType::bf16};
+    d->index_out =
+        name.parameters.size() > 2 ? dtype_of(pointee(name.parameters[2])) : DType::unknown;
+    // The type is only in the number of the dispatch lambda: AT_DISPATCH_ALL_TYPES_AND2 counts
+    // through these.
+    static constexpr DType dispatched[] = {DType::u8,  DType::i8,  DType::i32,
+                                           DType::i64, DType::i16, DType::f64,
+                                           DType::f32, DType::f16, DType::bf16};
     std::size_t at = t[1].rfind("{lambda()#");
     if (d->index_out == DType::unknown && at != std::string::npos) {
       int number = std::atoi(t[1].c_str() + at + 10);
-      if (number >= 1 && number <= static_cast<int>(std::size(dispatched))) d->index_out = dispatched[number - 1];
+      if (number >= 1 && number <= static_cast<int>(std::size(dispatched)))
+        d->index_out = dispatched[number - 1];
     }
     d->functor.result = d->index_out == DType::unknown ? "long" : std::string();
     return d;

@@ -38,7 +38,7 @@ bool lambda_parameters(std::string_view type, std::vector<std::string>& out) {
   }
   if (depth != 0) return false;
   out = split_arguments(type.substr(begin, i - begin - 1));
-  for (std::string& s : out)   // "c10::Half const&"
+  for (std::string& s : out)  // "c10::Half const&"
     while (!s.empty() && (ends_with(s, "&") || ends_with(s, " const")))
       s.resize(s.size() - (ends_with(s, "&") ? 1 : 6));
   return true;
@@ -50,9 +50,9 @@ void strip(std::string& text, std::string_view part) {
 }
 
 std::string plain(std::string name) {
-  for (std::string_view part : {"_kernel_cuda_impl", "_kernel_cuda", "_cuda_kernel", "CUDAKernelImpl",
-                                "_kernel_impl", "_kernel", "CUDAFunctor_", "Functor", "_functor",
-                                "_cuda_out", "_out_cuda", "_cuda", "_out"})
+  for (std::string_view part : {"_kernel_cuda_impl", "_kernel_cuda", "_cuda_kernel",
+                                "CUDAKernelImpl", "_kernel_impl", "_kernel", "CUDAFunctor_",
+                                "Functor", "_functor", "_cuda_out", "_out_cuda", "_cuda", "_out"})
     strip(name, part);
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -63,9 +63,9 @@ std::string plain(std::string name) {
 
 bool returns_bool(std::string_view function) {
   static constexpr std::array<std::string_view, 16> names{
-      "logical_not", "logical_and", "logical_or", "logical_xor", "signbit", "isnan", "isinf",
-      "isposinf", "isneginf", "isfinite", "compare", "compareeq", "compare_scalar", "isin", "isreal",
-      "eq"};
+      "logical_not",    "logical_and", "logical_or", "logical_xor", "signbit", "isnan",
+      "isinf",          "isposinf",    "isneginf",   "isfinite",    "compare", "compareeq",
+      "compare_scalar", "isin",        "isreal",     "eq"};
   return std::find(names.begin(), names.end(), function) != names.end();
 }
 
@@ -88,16 +88,41 @@ int flops_of(std::string_view function) {
     int flops;
   };
   // Special functions cost several operations on the plain cores or the SFU.
-  static constexpr Cost costs[] = {
-      {"gelu_backward", 30}, {"gelubackward", 30}, {"gelu", 20},     {"silu_backward", 12},
-      {"silu", 10},          {"mish", 24},         {"tanh", 12},     {"sigmoid", 8},
-      {"softplus", 16},      {"logaddexp", 16},    {"log_sigmoid", 16}, {"erf", 16},
-      {"exp", 8},            {"log", 8},           {"pow", 16},      {"sin", 12},
-      {"cos", 12},           {"tan", 16},          {"rsqrt", 4},     {"sqrt", 4},
-      {"div", 4},            {"reciprocal", 4},    {"lgamma", 40},   {"batch_norm", 6},
-      {"groupnorm", 4},      {"addcdiv", 6},       {"addcmul", 3},   {"lerp", 3},
-      {"mse", 2},            {"binary_cross_entropy", 20},           {"direct_copy", 0},
-      {"copy", 0},           {"fill", 0},          {"where", 0},     {"masked_fill", 0}};
+  static constexpr Cost costs[] = {{"gelu_backward", 30},
+                                   {"gelubackward", 30},
+                                   {"gelu", 20},
+                                   {"silu_backward", 12},
+                                   {"silu", 10},
+                                   {"mish", 24},
+                                   {"tanh", 12},
+                                   {"sigmoid", 8},
+                                   {"softplus", 16},
+                                   {"logaddexp", 16},
+                                   {"log_sigmoid", 16},
+                                   {"erf", 16},
+                                   {"exp", 8},
+                                   {"log", 8},
+                                   {"pow", 16},
+                                   {"sin", 12},
+                                   {"cos", 12},
+                                   {"tan", 16},
+                                   {"rsqrt", 4},
+                                   {"sqrt", 4},
+                                   {"div", 4},
+                                   {"reciprocal", 4},
+                                   {"lgamma", 40},
+                                   {"batch_norm", 6},
+                                   {"groupnorm", 4},
+                                   {"addcdiv", 6},
+                                   {"addcmul", 3},
+                                   {"lerp", 3},
+                                   {"mse", 2},
+                                   {"binary_cross_entropy", 20},
+                                   {"direct_copy", 0},
+                                   {"copy", 0},
+                                   {"fill", 0},
+                                   {"where", 0},
+                                   {"masked_fill", 0}};
   for (const Cost& c : costs)
     if (contains(function, c.part)) return c.flops;
   return 1;
@@ -119,7 +144,8 @@ Functor parse_functor(std::string_view type, int inputs) {
       f.inputs = {f.scalar_first ? arguments[1] : arguments[0]};
       f.scalar_type = f.scalar_first ? arguments[0] : arguments[1];
       // opmath: 16-bit floats are kept as float.
-      if (size_of(f.scalar_type) == 2 && !is_integer(dtype_of(f.scalar_type))) f.scalar_type = "float";
+      if (size_of(f.scalar_type) == 2 && !is_integer(dtype_of(f.scalar_type)))
+        f.scalar_type = "float";
       f.scalar_size = std::max(1, size_of(f.scalar_type));
     }
     name_inner(f, arguments[3]);

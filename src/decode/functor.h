@@ -1,5 +1,6 @@
-// What an ATen elementwise functor does, read from its C++ type: function, operand types, the scalar it
-// carries. "at::native::BinaryFunctor<float, float, bool, CompareEqFunctor<float>>" → eq, (f32, f32) → bool.
+// What an ATen elementwise functor does, read from its C++ type: function, operand types, the
+// scalar it carries. "at::native::BinaryFunctor<float, float, bool, CompareEqFunctor<float>>" → eq,
+// (f32, f32) → bool.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,15 @@
 namespace maya::decode {
 
 struct Functor {
-  std::string function;               // "add", "mul", "gelu", …: the ATen name without its suffixes
-  std::vector<std::string> inputs;    // C++ types of the tensor operands
-  std::string result;                 // C++ type stored; guessed where the name does not say
-  int flops{1};                       // per element
+  std::string function;             // "add", "mul", "gelu", …: the ATen name without its suffixes
+  std::vector<std::string> inputs;  // C++ types of the tensor operands
+  std::string result;               // C++ type stored; guessed where the name does not say
+  int flops{1};                     // per element
   // Where the functor keeps a scalar operand; size 0: none.
   int scalar_offset{}, scalar_size{};
   std::string scalar_type;
-  bool scalar_first{};                // scalar ∘ x instead of x ∘ scalar
-  bool compares{};                    // a comparison whose operator is an int at operator_offset
+  bool scalar_first{};  // scalar ∘ x instead of x ∘ scalar
+  bool compares{};      // a comparison whose operator is an int at operator_offset
   int operator_offset{-1};
 };
 

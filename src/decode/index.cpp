@@ -1,4 +1,5 @@
-// Picking and placing by index: index, index_put, gather, scatter, index_select, index_add, take, put.
+// Picking and placing by index: index, index_put, gather, scatter, index_select, index_add, take,
+// put.
 #include <algorithm>
 
 #include "decode/offsets.h"
@@ -18,12 +19,15 @@ int opaque_size(std::string_view text, int otherwise = 4) {
 }
 
 DType type_of_size(int bytes) {
-  return bytes == 2 ? DType::f16 : bytes == 1 ? DType::u8 : bytes == 8 ? DType::i64
-         : bytes == 16 ? DType::c128 : DType::f32;
+  return bytes == 2    ? DType::f16
+         : bytes == 1  ? DType::u8
+         : bytes == 8  ? DType::i64
+         : bytes == 16 ? DType::c128
+                       : DType::f32;
 }
 
-// index_elementwise_kernel and _scatter_gather_elementwise_kernel: (N, lambda), the lambda beginning with
-// OffsetCalculator<3> over (out, in, index).
+// index_elementwise_kernel and _scatter_gather_elementwise_kernel: (N, lambda), the lambda
+// beginning with OffsetCalculator<3> over (out, in, index).
 Made strided_index(const Kernel& kernel, const Name& name) {
   const std::string& text = kernel.demangled;
   const std::string lambda = name.templates.size() > 2 ? name.templates[2] : text;
@@ -40,44 +44,47 @@ Made strided_index(const Kernel& kernel, const Name& name) {
   std::vector<KeyPart> parts = whole(kernel, {0});
   if (kernel.parameter_sizes.size() > 1) {
     std::uint16_t n = std::min<std::uint16_t>(kernel.parameter_sizes[1], 100);
-    parts.push_back({1, 0, n});   // dims and the first sizes
+    parts.push_back({1, 0, n});  // dims and the first sizes
   }
-  return make(parts, [=](const Arguments& a, Decoded& d) {
-    std::int64_t n = a.integer(0);
-    Offsets offsets;
-    std::int64_t rows = std::max<std::int64_t>(1, n);
-    bool shaped = offsets.read(a.raw(1, 0, Offsets::bytes(arguments)), arguments, n);
-    if (shaped && !flip) rows = std::max<std::int64_t>(1, offsets.distinct(arguments - 1));
-    if (flip) {
-      Pointwise work;
-      work.elements = n;
-      work.bytes_read = work.bytes_written = n * size;
-      work.dtype = dtype;
-      work.strided = true;
-      work.vector = 1;
-      work.flops_per_element = 0;
-      d.op.work = work;
-    } else if (scatter) {
-      Scatter work;
-      work.rows = rows;
-      work.cols = n / rows;
-      work.dtype = dtype;
-      work.atomic = atomic;
-      d.op.work = work;
-    } else {
-      Gather work;
-      work.rows = rows;
-      work.cols = n / rows;
-      work.dtype = dtype;
-      d.op.work = work;
-    }
-    if (shaped) {
-      std::size_t data = (Offsets::bytes(arguments) + 7) / 8 * 8;
-      std::uint64_t out = a.pointer(1, data);
-      if (a.extent(out) != ~std::uint64_t{0} && a.extent(out) > 0 && !scatter)
-        write(d, out, offsets.span(0, size, true));
-    }
-  }, is_integer(dtype));
+  return make(
+      parts,
+      [=](const Arguments& a, Decoded& d) {
+        std::int64_t n = a.integer(0);
+        Offsets offsets;
+        std::int64_t rows = std::max<std::int64_t>(1, n);
+        bool shaped = offsets.read(a.raw(1, 0, Offsets::bytes(arguments)), arguments, n);
+        if (shaped && !flip) rows = std::max<std::int64_t>(1, offsets.distinct(arguments - 1));
+        if (flip) {
+          Pointwise work;
+          work.elements = n;
+          work.bytes_read = work.bytes_written = n * size;
+          work.dtype = dtype;
+          work.strided = true;
+          work.vector = 1;
+          work.flops_per_element = 0;
+          d.op.work = work;
+        } else if (scatter) {
+          Scatter work;
+          work.rows = rows;
+          work.cols = n / rows;
+          work.dtype = dtype;
+          work.atomic = atomic;
+          d.op.work = work;
+        } else {
+          Gather work;
+          work.rows = rows;
+          work.cols = n / rows;
+          work.dtype = dtype;
+          d.op.work = work;
+        }
+        if (shaped) {
+          std::size_t data = (Offsets::bytes(arguments) + 7) / 8 * 8;
+          std::uint64_t out = a.pointer(1, data);
+          if (a.extent(out) != ~std::uint64_t{0} && a.extent(out) > 0 && !scatter)
+            write(d, out, offsets.span(0, size, true));
+        }
+      },
+      is_integer(dtype));
 }
 
 }  // namespace
@@ -91,12 +98,13 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
   std::vector<KeyPart> key = signature->key(kernel);
 
   if (leaf == "vectorized_gather_kernel") {
-    // <alignment, index>(out, in, index, int count, slice bytes, index range, in stride, out stride, bool)
+    // <alignment, index>(out, in, index, int count, slice bytes, index range, in stride, out
+    // stride, bool)
     DType index = template_dtype(name, 1, DType::i64);
     return make(key, [=](const Arguments& a, Decoded& d) {
       Gather work;
       work.rows = a.integer(3);
-      work.cols = a.integer(4);   // bytes
+      work.cols = a.integer(4);  // bytes
       work.table_rows = a.integer(5);
       work.dtype = DType::u8;
       work.index = index;
@@ -121,32 +129,39 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
   if (leaf == "indexSelectLargeIndex" || leaf == "indexSelectSmallIndex") {
     // (dst, src, indices: TensorInfo, …, source dimension size)
     DType index = template_dtype(name, 1, DType::i64);
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Tensor dst = signature->tensor(a, 0), at = signature->tensor(a, 2);
-      Gather work;
-      work.rows = std::max<std::int64_t>(1, at.elements);
-      work.cols = dst.elements;   // ATen sets the selected dimension to 1
-      if (!signature->integers().empty()) work.table_rows = a.integer(signature->integers().back());
-      work.dtype = dst.dtype == DType::unknown ? type_of_size(dst.element_bytes) : dst.dtype;
-      work.index = index;
-      d.op.work = work;
-      read(d, at.address, at.elements * at.element_bytes);
-      write(d, dst.address, dst.elements * dst.element_bytes);
-    }, is_integer(template_dtype(name, 0, DType::f32)));
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Tensor dst = signature->tensor(a, 0), at = signature->tensor(a, 2);
+          Gather work;
+          work.rows = std::max<std::int64_t>(1, at.elements);
+          work.cols = dst.elements;  // ATen sets the selected dimension to 1
+          if (!signature->integers().empty())
+            work.table_rows = a.integer(signature->integers().back());
+          work.dtype = dst.dtype == DType::unknown ? type_of_size(dst.element_bytes) : dst.dtype;
+          work.index = index;
+          d.op.work = work;
+          read(d, at.address, at.elements * at.element_bytes);
+          write(d, dst.address, dst.elements * dst.element_bytes);
+        },
+        is_integer(template_dtype(name, 0, DType::f32)));
   }
   if (leaf == "indexFuncLargeIndex" || leaf == "indexFuncSmallIndex") {
     DType index = template_dtype(name, 1, DType::i64);
     bool atomic = !name.templates.empty() && contains(name.templates.back(), "ReduceAdd");
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Tensor src = signature->tensor(a, 1), at = signature->tensor(a, 2);
-      Scatter work;
-      work.rows = std::max<std::int64_t>(1, at.elements);
-      work.cols = src.elements;   // likewise
-      work.dtype = src.dtype;
-      work.index = index;
-      work.atomic = atomic;
-      d.op.work = work;
-    }, is_integer(template_dtype(name, 0, DType::f32)));
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Tensor src = signature->tensor(a, 1), at = signature->tensor(a, 2);
+          Scatter work;
+          work.rows = std::max<std::int64_t>(1, at.elements);
+          work.cols = src.elements;  // likewise
+          work.dtype = src.dtype;
+          work.index = index;
+          work.atomic = atomic;
+          d.op.work = work;
+        },
+        is_integer(template_dtype(name, 0, DType::f32)));
   }
   if (leaf == "tma_scatter_kernel" || leaf == "vectorized_scatter_kernel") {
     // <Op, …, T, index>(out, src, index, int count, slice …)
@@ -154,7 +169,8 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
     return make(key, [=](const Arguments& a, Decoded& d) {
       Scatter work;
       work.rows = a.integer(3);
-      work.cols = std::max<std::int64_t>(1, a.integer(4) / std::max(1, bits(dtype) / 8));   // the slice is in bytes
+      work.cols = std::max<std::int64_t>(
+          1, a.integer(4) / std::max(1, bits(dtype) / 8));  // the slice is in bytes
       work.dtype = dtype;
       work.atomic = true;
       d.op.work = work;

@@ -23,7 +23,8 @@ Made prepare_loss(const Kernel& kernel, const Name& name) {
       std::int64_t blocks = integers.size() > 2 ? a.integer(integers[2]) : 1;
       cols = a.integer(integers[0]);
       rows = a.integer(integers.size() > 1 ? integers[1] : integers[0]) *
-             std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(0)) / std::max<std::int64_t>(1, blocks));
+             std::max<std::int64_t>(
+                 1, static_cast<std::int64_t>(a.grid(0)) / std::max<std::int64_t>(1, blocks));
     } else if (no_reduce) {
       rows = a.integer(integers[0]);
       if (integers.size() > 1) cols = a.integer(integers[1]);

@@ -1,5 +1,5 @@
-// multi_tensor_apply kernels: foreach passes and fused optimizers over lists of tensors, of ATen, Apex
-// and Transformer Engine. The launch carries a table by value:
+// multi_tensor_apply kernels: foreach passes and fused optimizers over lists of tensors, of ATen,
+// Apex and Transformer Engine. The launch carries a table by value:
 //   { void* addresses[depth][T]; int64|int sizes[T]; [scalars[T]]; [void* steps[T]];
 //     u8|u16 block_to_tensor[B]; int block_to_chunk[B]; [int start_tensor] }
 // T and B changed with CUDA 13 (32 KB of arguments); the table's size says which it is.
@@ -19,13 +19,15 @@ struct Table {
 
 Table fit(std::size_t total, int depth, std::size_t scalar_bytes, bool steps) {
   static constexpr int small[2][6] = {{110, 64, 48, 36, 30, 24}, {96, 64, 48, 36, 30, 24}};
-  static constexpr int large[2][6] = {{770, 448, 336, 252, 210, 180}, {672, 448, 336, 252, 210, 180}};
+  static constexpr int large[2][6] = {{770, 448, 336, 252, 210, 180},
+                                      {672, 448, 336, 252, 210, 180}};
   static constexpr int small_complex[2] = {72, 60}, large_complex[2] = {504, 420};
   if (depth < 1 || depth > 6) return {};
   for (int wide = 0; wide < 2; ++wide) {
     std::vector<int> counts;
     bool list = scalar_bytes > 0;
-    if (scalar_bytes == 16 && depth <= 2) counts.push_back((wide ? large_complex : small_complex)[depth - 1]);
+    if (scalar_bytes == 16 && depth <= 2)
+      counts.push_back((wide ? large_complex : small_complex)[depth - 1]);
     counts.push_back((wide ? large : small)[list][depth - 1]);
     counts.push_back((wide ? large : small)[!list][depth - 1]);
     int blocks = wide ? 2240 : 320, index = wide ? 2 : 1;
@@ -58,7 +60,7 @@ Table fit(std::size_t total, int depth, std::size_t scalar_bytes, bool steps) {
 struct Pass {
   OptimizerKind kind{OptimizerKind::other};
   DType dtype{DType::f32};
-  int read_bytes{}, write_bytes{};   // per element
+  int read_bytes{}, write_bytes{};  // per element
   bool fused{}, norm{}, copy{};
 };
 
@@ -93,7 +95,8 @@ Pass pass_of(std::string_view functor, int depth) {
     p.kind = adamw ? OptimizerKind::adamw : OptimizerKind::adam;
     p.fused = true;
     p.dtype = dtype_of(t[1]);
-    int param = types[1], grad = types[2], m = types[3], v = types[4], max = depth == 5 ? types[5] : 0;
+    int param = types[1], grad = types[2], m = types[3], v = types[4],
+        max = depth == 5 ? types[5] : 0;
     p.read_bytes = param + grad + m + v + max;
     p.write_bytes = param + m + v + max;
   } else if (contains(name, "FusedAdam") || contains(name, "FusedAdagrad")) {
@@ -106,7 +109,7 @@ Pass pass_of(std::string_view functor, int depth) {
   } else if (contains(name, "FusedSgd") || contains(name, "SGDFunctor")) {
     p.kind = OptimizerKind::sgd;
     p.fused = true;
-    if (types.empty() && t.size() >= 3) {   // Apex: SGDFunctor<N, T_grad, T_weight>
+    if (types.empty() && t.size() >= 3) {  // Apex: SGDFunctor<N, T_grad, T_weight>
       int grad = bytes_of(t[1]), weight = bytes_of(t[2]);
       p.dtype = dtype_of(t[2]);
       p.read_bytes = grad + 2 * weight;
@@ -167,7 +170,7 @@ Pass pass_of(std::string_view functor, int depth) {
 
 class MultiTensor : public Decoder {
  public:
-  int table{0};        // parameter that holds the table
+  int table{0};  // parameter that holds the table
   int chunk_parameter{-1};
   int depth{1};
   Table layout;
@@ -207,7 +210,7 @@ class MultiTensor : public Decoder {
         if (t != previous) ++tensors, previous = t;
       }
     } else {
-      elements = static_cast<std::int64_t>(arguments.grid(0)) * chunk;   // upper bound
+      elements = static_cast<std::int64_t>(arguments.grid(0)) * chunk;  // upper bound
       tensors = 1;
     }
     if (pass.norm) {

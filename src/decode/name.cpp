@@ -138,28 +138,50 @@ DType dtype_of(std::string_view type) {
     DType type;
   };
   static constexpr Spelling spellings[] = {
-      {"float", DType::f32},          {"double", DType::f64},
-      {"Half", DType::f16},           {"__half", DType::f16},
-      {"half_t", DType::f16},         {"half", DType::f16},
-      {"BFloat16", DType::bf16},      {"__nv_bfloat16", DType::bf16},
-      {"bfloat16_t", DType::bf16},    {"bfloat16", DType::bf16},
-      {"Float8_e4m3fn", DType::f8e4m3}, {"Float8_e4m3fnuz", DType::f8e4m3},
-      {"Float8_e5m2", DType::f8e5m2}, {"Float8_e5m2fnuz", DType::f8e5m2},
-      {"Float8_e8m0fnu", DType::u8},  {"float_e4m3_t", DType::f8e4m3},
-      {"float_e5m2_t", DType::f8e5m2}, {"__nv_fp8_e4m3", DType::f8e4m3},
-      {"__nv_fp8_e5m2", DType::f8e5m2}, {"tfloat32_t", DType::tf32},
-      {"Float4_e2m1fn_x2", DType::u8}, {"long", DType::i64},
-      {"long long", DType::i64},      {"unsigned long", DType::i64},
-      {"unsigned long long", DType::i64}, {"int", DType::i32},
-      {"unsigned int", DType::i32},   {"unsigned", DType::i32},
-      {"short", DType::i16},          {"unsigned short", DType::i16},
-      {"signed char", DType::i8},     {"char", DType::i8},
-      {"unsigned char", DType::u8},   {"bool", DType::boolean},
-      {"complex<float>", DType::c64}, {"complex<double>", DType::c128},
-      {"qint8", DType::i8},           {"quint8", DType::u8},
-      {"qint32", DType::i32},         {"quint4x2", DType::u8},
-      {"int64_t", DType::i64},        {"int32_t", DType::i32},
-      {"uint8_t", DType::u8},         {"int8_t", DType::i8},
+      {"float", DType::f32},
+      {"double", DType::f64},
+      {"Half", DType::f16},
+      {"__half", DType::f16},
+      {"half_t", DType::f16},
+      {"half", DType::f16},
+      {"BFloat16", DType::bf16},
+      {"__nv_bfloat16", DType::bf16},
+      {"bfloat16_t", DType::bf16},
+      {"bfloat16", DType::bf16},
+      {"Float8_e4m3fn", DType::f8e4m3},
+      {"Float8_e4m3fnuz", DType::f8e4m3},
+      {"Float8_e5m2", DType::f8e5m2},
+      {"Float8_e5m2fnuz", DType::f8e5m2},
+      {"Float8_e8m0fnu", DType::u8},
+      {"float_e4m3_t", DType::f8e4m3},
+      {"float_e5m2_t", DType::f8e5m2},
+      {"__nv_fp8_e4m3", DType::f8e4m3},
+      {"__nv_fp8_e5m2", DType::f8e5m2},
+      {"tfloat32_t", DType::tf32},
+      {"Float4_e2m1fn_x2", DType::u8},
+      {"long", DType::i64},
+      {"long long", DType::i64},
+      {"unsigned long", DType::i64},
+      {"unsigned long long", DType::i64},
+      {"int", DType::i32},
+      {"unsigned int", DType::i32},
+      {"unsigned", DType::i32},
+      {"short", DType::i16},
+      {"unsigned short", DType::i16},
+      {"signed char", DType::i8},
+      {"char", DType::i8},
+      {"unsigned char", DType::u8},
+      {"bool", DType::boolean},
+      {"complex<float>", DType::c64},
+      {"complex<double>", DType::c128},
+      {"qint8", DType::i8},
+      {"quint8", DType::u8},
+      {"qint32", DType::i32},
+      {"quint4x2", DType::u8},
+      {"int64_t", DType::i64},
+      {"int32_t", DType::i32},
+      {"uint8_t", DType::u8},
+      {"int8_t", DType::i8},
       {"complex<Half>", DType::unknown},
   };
   for (const Spelling& s : spellings)
@@ -202,18 +224,19 @@ DType first_dtype(std::string_view text) {
 
 DType dtype_of_scalar_type(int scalar_type) {
   static constexpr DType types[] = {
-      DType::u8,   DType::i8,   DType::i16,     DType::i32,  DType::i64,    DType::f16,
-      DType::f32,  DType::f64,  DType::unknown, DType::c64,  DType::c128,   DType::boolean,
-      DType::i8,   DType::u8,   DType::i32,     DType::bf16, DType::u8,     DType::u8,
-      DType::unknown, DType::unknown, DType::unknown, DType::unknown, DType::unknown,
-      DType::f8e5m2, DType::f8e4m3, DType::f8e5m2, DType::f8e4m3, DType::i16, DType::i32,
-      DType::i64};
+      DType::u8,      DType::i8,      DType::i16,     DType::i32,     DType::i64,
+      DType::f16,     DType::f32,     DType::f64,     DType::unknown, DType::c64,
+      DType::c128,    DType::boolean, DType::i8,      DType::u8,      DType::i32,
+      DType::bf16,    DType::u8,      DType::u8,      DType::unknown, DType::unknown,
+      DType::unknown, DType::unknown, DType::unknown, DType::f8e5m2,  DType::f8e4m3,
+      DType::f8e5m2,  DType::f8e4m3,  DType::i16,     DType::i32,     DType::i64};
   if (scalar_type < 0 || scalar_type >= static_cast<int>(std::size(types))) return DType::unknown;
   return types[scalar_type];
 }
 
 bool is_pointer(std::string_view type) {
-  while (ends_with(type, " const") || ends_with(type, " __restrict__") || ends_with(type, " restrict"))
+  while (ends_with(type, " const") || ends_with(type, " __restrict__") ||
+         ends_with(type, " restrict"))
     type = type.substr(0, type.rfind(' '));
   return ends_with(type, "*");
 }
@@ -242,7 +265,7 @@ long template_number(const Name& name, std::size_t index, long otherwise) {
   std::string_view text = name.templates[index];
   if (text == "true") return 1;
   if (text == "false") return 0;
-  if (!text.empty() && text[0] == '(') {   // "(at::native::NormType)3"
+  if (!text.empty() && text[0] == '(') {  // "(at::native::NormType)3"
     std::size_t close = text.find(')');
     if (close != std::string_view::npos) text.remove_prefix(close + 1);
   }

@@ -11,10 +11,10 @@
 namespace maya::decode {
 
 struct Name {
-  std::string base;                      // "at::native::reduce_kernel", anonymous namespaces dropped
-  std::string leaf;                      // "reduce_kernel"
-  std::vector<std::string> templates;    // top-level template arguments of the leaf
-  std::vector<std::string> parameters;   // parameter types
+  std::string base;                     // "at::native::reduce_kernel", anonymous namespaces dropped
+  std::string leaf;                     // "reduce_kernel"
+  std::vector<std::string> templates;   // top-level template arguments of the leaf
+  std::vector<std::string> parameters;  // parameter types
 };
 
 std::string demangle(const std::string& mangled);
@@ -34,8 +34,8 @@ int size_of(std::string_view type);
 
 bool is_pointer(std::string_view type);
 bool is_const_pointer(std::string_view type);
-std::string_view pointee(std::string_view type);   // "float const*" → "float"
-bool is_integer_scalar(std::string_view type);     // int, long, unsigned …
+std::string_view pointee(std::string_view type);  // "float const*" → "float"
+bool is_integer_scalar(std::string_view type);    // int, long, unsigned …
 
 inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;

@@ -8,8 +8,8 @@ namespace {
 
 using Sizes = std::function<void(const Arguments&, Normalization&)>;
 
-Made norm(const Kernel& kernel, const Name& name, NormKind kind, DType dtype, Direction direction, Sizes sizes,
-          bool channels_last = false) {
+Made norm(const Kernel& kernel, const Name& name, NormKind kind, DType dtype, Direction direction,
+          Sizes sizes, bool channels_last = false) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Normalization work;
     work.kind = kind;
@@ -81,7 +81,8 @@ Made batch_norm(const Kernel& kernel, const Name& name) {
   auto one_pass = [&](DType dtype, int reads, int writes) -> Made {
     return make(accessor_key(kernel, 0, 3), [=](const Arguments& a, Decoded& d) {
       Pointwise work;
-      work.elements = accessor_size(a, 0, 0, 3) * accessor_size(a, 0, 1, 3) * accessor_size(a, 0, 2, 3);
+      work.elements =
+          accessor_size(a, 0, 0, 3) * accessor_size(a, 0, 1, 3) * accessor_size(a, 0, 2, 3);
       std::int64_t size = std::max(1, bits(dtype) / 8);
       work.inputs = reads;
       work.outputs = std::max(1, writes);
@@ -97,7 +98,8 @@ Made batch_norm(const Kernel& kernel, const Name& name) {
     return make(accessor_key(kernel, 0, 3), [=](const Arguments& a, Decoded& d) {
       Reduction work;
       work.outputs = accessor_size(a, 0, 1, 3) * 2;
-      work.inputs = accessor_size(a, 0, 0, 3) * accessor_size(a, 0, 1, 3) * accessor_size(a, 0, 2, 3) * reads;
+      work.inputs =
+          accessor_size(a, 0, 0, 3) * accessor_size(a, 0, 1, 3) * accessor_size(a, 0, 2, 3) * reads;
       work.in = dtype;
       work.out = DType::f32;
       work.kind = ReduceKind::other;
@@ -107,17 +109,22 @@ Made batch_norm(const Kernel& kernel, const Name& name) {
 
   if (leaf == "batch_norm_backward_kernel")
     return accessor(NormKind::batch, Direction::backward, template_dtype(name, 0, DType::f32));
-  if (leaf == "batch_norm_collect_statistics_kernel") return reduction(template_dtype(name, 1, DType::f32), 1);
-  if (leaf == "batch_norm_backward_reduce_kernel") return reduction(template_dtype(name, 0, DType::f32), 2);
-  if (leaf == "batch_norm_backward_elemt_kernel") return one_pass(template_dtype(name, 0, DType::f32), 2, 1);
-  if (leaf == "batch_norm_transform_input_kernel") return one_pass(template_dtype(name, 0, DType::f32), 1, 1);
+  if (leaf == "batch_norm_collect_statistics_kernel")
+    return reduction(template_dtype(name, 1, DType::f32), 1);
+  if (leaf == "batch_norm_backward_reduce_kernel")
+    return reduction(template_dtype(name, 0, DType::f32), 2);
+  if (leaf == "batch_norm_backward_elemt_kernel")
+    return one_pass(template_dtype(name, 0, DType::f32), 2, 1);
+  if (leaf == "batch_norm_transform_input_kernel")
+    return one_pass(template_dtype(name, 0, DType::f32), 1, 1);
   if (leaf == "batch_norm_reduce_statistics_kernel")
     return moments(kernel, name, DType::f32, [](const Arguments& a, Reduction& work) {
       work.outputs = static_cast<std::int64_t>(a.grid(0) * a.block(0));
       work.inputs = work.outputs * 8;
     });
   if (last) {
-    // The last two ints are reduction size and stride (channels); the elementwise ones put a bool behind.
+    // The last two ints are reduction size and stride (channels); the elementwise ones put a bool
+    // behind.
     std::vector<std::size_t> integers;
     for (std::size_t i = 0; i < name.parameters.size(); ++i)
       if (name.parameters[i] == "int") integers.push_back(i);
@@ -166,8 +173,8 @@ Made prepare_norm(const Kernel& kernel, const Name& name) {
                   work.rows = static_cast<std::int64_t>(a.grid(0));
                 });
   }
-  if (starts_with(leaf, "GammaBetaBackwardCUDAKernelTemplate") || leaf == "GammaBetaBackwardSimpleCUDAKernel" ||
-      leaf == "GammaBetaBackwardCUDAKernel_32x32" ||
+  if (starts_with(leaf, "GammaBetaBackwardCUDAKernelTemplate") ||
+      leaf == "GammaBetaBackwardSimpleCUDAKernel" || leaf == "GammaBetaBackwardCUDAKernel_32x32" ||
       (leaf == "GammaBetaBackwardCUDAKernel" && !name.parameters.empty())) {
     // (int64 M, int64 N, dY, X, mean, rstd, dgamma, dbeta): columns summed over rows
     return norm(kernel, name, NormKind::weight_reduction, t, Direction::backward,
@@ -195,18 +202,22 @@ Made prepare_norm(const Kernel& kernel, const Name& name) {
     });
   }
   if (leaf == "LayerNormForwardCUDAKernel") {
-    return pass(kernel, name, t, 1, 1,
-                [](const Arguments& a) { return static_cast<std::int64_t>(a.grid(0)) * a.integer(0); });
+    return pass(kernel, name, t, 1, 1, [](const Arguments& a) {
+      return static_cast<std::int64_t>(a.grid(0)) * a.integer(0);
+    });
   }
   if (leaf == "ComputeFusedParamsCUDAKernel" || leaf == "ComputeBackwardFusedParamsCUDAKernel" ||
       leaf == "Compute1dBackwardFusedParamsCUDAKernel") {
-    // (N, C, group, …) forward; backward (C, HxW, group, …) or 1d (C, group, …) with the images in the grid
+    // (N, C, group, …) forward; backward (C, HxW, group, …) or 1d (C, group, …) with the images in
+    // the grid
     bool images = contains(leaf, "Backward");
     return pass(kernel, name, t, 2, 2, [images](const Arguments& a) {
-      return images ? static_cast<std::int64_t>(a.grid(0)) * a.integer(0) : a.integer(0) * a.integer(1);
+      return images ? static_cast<std::int64_t>(a.grid(0)) * a.integer(0)
+                    : a.integer(0) * a.integer(1);
     });
   }
-  if (starts_with(leaf, "GammaBeta1dBackwardCUDAKernel") || starts_with(leaf, "GammaBetaBackwardCUDAKernel")) {
+  if (starts_with(leaf, "GammaBeta1dBackwardCUDAKernel") ||
+      starts_with(leaf, "GammaBetaBackwardCUDAKernel")) {
     // group norm: (N, C, group, …), ds and db of N×C summed over N
     return pass(kernel, name, DType::f32, 2, 0,
                 [](const Arguments& a) { return a.integer(0) * a.integer(1); });
@@ -220,7 +231,7 @@ Made prepare_norm(const Kernel& kernel, const Name& name) {
   }
   if (starts_with(leaf, "ComputeInternalGradients")) {
     if (t == DType::f32) t = template_dtype(name, 1, t);
-    if (name.parameters.size() >= 2 && name.parameters[1] == "long")   // channels last: (C, HxW, …)
+    if (name.parameters.size() >= 2 && name.parameters[1] == "long")  // channels last: (C, HxW, …)
       return moments(kernel, name, t, [](const Arguments& a, Reduction& work) {
         std::int64_t images = static_cast<std::int64_t>(std::max(a.grid(1), a.grid(0)));
         work.inputs = std::max<std::int64_t>(1, images) * a.integer(0) * a.integer(1) * 2;

@@ -11,13 +11,14 @@ namespace maya::decode {
 struct Offsets {
   static constexpr int max_dims = 25;
   static constexpr std::size_t bytes(int arguments) {
-    return 4 + 12 * max_dims + 4 * max_dims * static_cast<std::size_t>(arguments > 0 ? arguments : 1);
+    return 4 + 12 * max_dims +
+           4 * max_dims * static_cast<std::size_t>(arguments > 0 ? arguments : 1);
   }
 
   int dims{};
   int arguments{};
   std::int64_t size[max_dims]{};
-  std::int64_t stride[max_dims][8]{};   // as the kernel keeps them: bytes or elements
+  std::int64_t stride[max_dims][8]{};  // as the kernel keeps them: bytes or elements
 
   // False unless the sizes multiply to `elements` (< 0: any count).
   bool read(const std::byte* p, int argument_count, std::int64_t elements);

@@ -14,7 +14,8 @@ std::string first_argument(std::string_view type) {
 }
 
 int rank_of_accessor(std::string_view type) {
-  // New: IndexBoundsCheck<3ul, int>; old: PackedTensorAccessor32<float, 3ul, …>, GenericPacked…<float, 3ul…
+  // New: IndexBoundsCheck<3ul, int>; old: PackedTensorAccessor32<float, 3ul, …>,
+  // GenericPacked…<float, 3ul…
   for (std::string_view marker : {"IndexBoundsCheck<", "Accessor32<", "Accessor64<", "Accessor<"}) {
     std::size_t at = type.find(marker);
     if (at == std::string_view::npos) continue;
@@ -45,7 +46,7 @@ Signature::Signature(const Kernel& kernel, const Name& name) {
       p.element_bytes = size_of(element) ? size_of(element) : element == "void" ? 1 : 4;
       if (contains(element, "AccumulateType<double")) p.element_bytes = 8;
       p.written = !is_const_pointer(type);
-      if (is_pointer(element)) p.kind = Kind::other;   // pointers to pointers: tables
+      if (is_pointer(element)) p.kind = Kind::other;  // pointers to pointers: tables
     } else if (contains(type, "TensorInfo<")) {
       p.kind = Kind::tensor_info;
       std::string element = first_argument(type.substr(type.find("TensorInfo<")));
@@ -107,7 +108,8 @@ Tensor Signature::tensor(const Arguments& a, std::size_t i) const {
     t.elements = 1;
     for (int d = 0; d < p.rank; ++d) {
       t.size[d] = wide ? a.at<std::int64_t>(i, 8 + 8 * d) : a.at<std::int32_t>(i, 8 + 4 * d);
-      t.stride[d] = wide ? a.at<std::int64_t>(i, 8 + 8 * (p.rank + d)) : a.at<std::int32_t>(i, 8 + 4 * (p.rank + d));
+      t.stride[d] = wide ? a.at<std::int64_t>(i, 8 + 8 * (p.rank + d))
+                         : a.at<std::int32_t>(i, 8 + 4 * (p.rank + d));
       t.elements *= std::max<std::int64_t>(0, t.size[d]);
     }
   }
@@ -139,12 +141,16 @@ std::int64_t Signature::largest_integer(const Arguments& a) const {
 
 std::vector<KeyPart> Signature::key(const Kernel& kernel) const {
   std::vector<KeyPart> parts;
-  for (std::size_t i = 0; i < parameters_.size() && i < kernel.parameter_sizes.size() && i < 255; ++i) {
+  for (std::size_t i = 0; i < parameters_.size() && i < kernel.parameter_sizes.size() && i < 255;
+       ++i) {
     auto index = static_cast<std::uint8_t>(i);
     std::uint16_t size = kernel.parameter_sizes[i];
     switch (parameters_[i].kind) {
-      case Parameter::Kind::pointer: break;
-      case Parameter::Kind::integer: parts.push_back({index, 0, size}); break;
+      case Parameter::Kind::pointer:
+        break;
+      case Parameter::Kind::integer:
+        parts.push_back({index, 0, size});
+        break;
       case Parameter::Kind::tensor_info: {
         // ATen collapses dimensions: the first few sizes and their number say it all in practice.
         std::uint16_t width = size >= 400 ? 8 : 4;
@@ -166,16 +172,18 @@ std::vector<KeyPart> Signature::key(const Kernel& kernel) const {
   return parts;
 }
 
-Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t elements, Decoded& out) {
+Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t elements,
+                 Decoded& out) {
   Pointwise work;
   work.inputs = work.outputs = 0;
   std::int64_t most = 0;
   for (const Tensor& t : signature.tensors(a)) {
-    if (!t.address) continue;   // optional operands
+    if (!t.address) continue;  // optional operands
     std::int64_t n = t.elements >= 0 ? t.elements : elements;
     std::int64_t bytes = n * t.element_bytes;
     std::uint64_t extent = a.extent(t.address);
-    if (static_cast<std::uint64_t>(bytes) > extent && extent > 0) bytes = static_cast<std::int64_t>(extent);
+    if (static_cast<std::uint64_t>(bytes) > extent && extent > 0)
+      bytes = static_cast<std::int64_t>(extent);
     most = std::max(most, t.element_bytes > 0 ? bytes / t.element_bytes : 0);
     if (t.written) {
       work.bytes_written += bytes;
@@ -186,7 +194,8 @@ Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t el
       ++work.inputs;
       read(out, t.address, bytes);
     }
-    if (work.dtype == DType::f32 && t.dtype != DType::unknown && !is_integer(t.dtype)) work.dtype = t.dtype;
+    if (work.dtype == DType::f32 && t.dtype != DType::unknown && !is_integer(t.dtype))
+      work.dtype = t.dtype;
   }
   work.elements = elements > 0 ? elements : most;
   work.vector = 1;
@@ -198,7 +207,8 @@ Semantics::Operand operand(const Tensor& t) {
   o.dtype = t.dtype;
   o.address = t.address;
   o.rank = std::min(t.rank, 8);
-  for (int d = 0; d < o.rank; ++d) {   // tensors list the slowest dimension first, operands the fastest
+  for (int d = 0; d < o.rank;
+       ++d) {  // tensors list the slowest dimension first, operands the fastest
     int from = t.rank - 1 - d;
     o.size[d] = t.size[from];
     o.stride[d] = t.stride[from] * t.element_bytes;

@@ -1,5 +1,5 @@
-// Tensors among a kernel's parameters, as its signature shows them: plain pointers, ATen's TensorInfo
-// and packed accessors. Which are read and which written follows from const.
+// Tensors among a kernel's parameters, as its signature shows them: plain pointers, ATen's
+// TensorInfo and packed accessors. Which are read and which written follows from const.
 #pragma once
 
 #include "decode/rule.h"
@@ -8,12 +8,12 @@ namespace maya::decode {
 
 struct Tensor {
   std::uint64_t address{};
-  std::int64_t elements{-1};       // -1: a plain pointer, the signature does not say
+  std::int64_t elements{-1};  // -1: a plain pointer, the signature does not say
   DType dtype{DType::unknown};
   int element_bytes{1};
   bool written{};
   int rank{};
-  std::int64_t size[25]{}, stride[25]{};   // strides in elements
+  std::int64_t size[25]{}, stride[25]{};  // strides in elements
 };
 
 class Signature {
@@ -21,10 +21,16 @@ class Signature {
   Signature(const Kernel& kernel, const Name& name);
 
   struct Parameter {
-    enum class Kind : std::uint8_t { pointer, tensor_info, accessor, integer, other } kind{Kind::other};
+    enum class Kind : std::uint8_t {
+      pointer,
+      tensor_info,
+      accessor,
+      integer,
+      other
+    } kind{Kind::other};
     DType dtype{DType::unknown};
     int element_bytes{1};
-    int rank{};                    // of an accessor
+    int rank{};  // of an accessor
     bool written{};
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
@@ -50,7 +56,8 @@ class Signature {
 };
 
 // Every operand once over `elements` (or over its own size, if it knows it): a Pointwise.
-Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t elements, Decoded& out);
+Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t elements,
+                 Decoded& out);
 
 Semantics::Operand operand(const Tensor& t);
 

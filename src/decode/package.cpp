@@ -1,5 +1,5 @@
-// Kernels of packages around PyTorch: bitsandbytes, Apex, Transformer Engine, FBGEMM's embedding tables, the
-// first FlashAttention, and others whose parameter lists speak for themselves.
+// Kernels of packages around PyTorch: bitsandbytes, Apex, Transformer Engine, FBGEMM's embedding
+// tables, the first FlashAttention, and others whose parameter lists speak for themselves.
 #include <algorithm>
 
 #include "decode/functor.h"
@@ -18,8 +18,8 @@ std::int64_t elements(const Signature& s, const Arguments& a) {
   for (std::size_t i : s.integers()) values.push_back(a.integer(i));
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] > best && values[i] <= limit) best = values[i];
-    if (i + 1 < values.size() && values[i] > 0 && values[i + 1] > 0 && values[i] <= limit && values[i + 1] <= limit &&
-        values[i] != values[i + 1]) {
+    if (i + 1 < values.size() && values[i] > 0 && values[i + 1] > 0 && values[i] <= limit &&
+        values[i + 1] <= limit && values[i] != values[i + 1]) {
       std::int64_t product = values[i] * values[i + 1];
       if (product > best && product <= limit) best = product;
     }
@@ -51,8 +51,10 @@ Made bitsandbytes(const Kernel& kernel, const Name& name) {
     });
   }
   if (starts_with(leaf, "kOptimizer") || starts_with(leaf, "kPreconditionOptimizer")) {
-    bool two = contains(leaf, "2State"), eight = contains(leaf, "8bit"), pre = starts_with(leaf, "kPre");
-    long which = template_number(name, 1, 0);   // ADAM 0, MOMENTUM 1, RMSPROP 2, LARS 3, ADAGRAD 4, LION 5, ADEMAMIX 6
+    bool two = contains(leaf, "2State"), eight = contains(leaf, "8bit"),
+         pre = starts_with(leaf, "kPre");
+    long which = template_number(
+        name, 1, 0);  // ADAM 0, MOMENTUM 1, RMSPROP 2, LARS 3, ADAGRAD 4, LION 5, ADEMAMIX 6
     OptimizerKind kind = which == 0   ? OptimizerKind::adam
                          : which == 1 ? OptimizerKind::sgd
                          : which == 2 ? OptimizerKind::rmsprop
@@ -76,7 +78,8 @@ Made bitsandbytes(const Kernel& kernel, const Name& name) {
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
       Gemm work;
       if (integers.size() >= 3)
-        work.m = a.integer(integers[0]), work.n = a.integer(integers[1]), work.k = a.integer(integers[2]);
+        work.m = a.integer(integers[0]), work.n = a.integer(integers[1]),
+        work.k = a.integer(integers[2]);
       work.a = work.d = work.compute = t;
       work.b = DType::f4;
       d.op.work = work;
@@ -90,7 +93,8 @@ Made bitsandbytes(const Kernel& kernel, const Name& name) {
   return nullptr;
 }
 
-// Apex's contrib and Transformer Engine's normalization: one struct { [int ctas …]; int rows, cols; void* x; … }.
+// Apex's contrib and Transformer Engine's normalization: one struct { [int ctas …]; int rows, cols;
+// void* x; … }.
 Made packed_norm(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   bool rms = contains(leaf, "rms") || contains(leaf, "RMS");
@@ -101,7 +105,8 @@ Made packed_norm(const Kernel& kernel, const Name& name) {
   for (std::string_view marker : {"Kernel_traits<", "Kernel_traits_finalize<"}) {
     std::size_t at = kernel.demangled.find(marker);
     if (at == std::string::npos) continue;
-    for (const std::string& s : split_arguments(std::string_view(kernel.demangled).substr(at + marker.size()))) {
+    for (const std::string& s :
+         split_arguments(std::string_view(kernel.demangled).substr(at + marker.size()))) {
       long v = std::strtol(s.c_str(), nullptr, 10);
       if (v >= 64) {
         hidden = v;
@@ -110,7 +115,8 @@ Made packed_norm(const Kernel& kernel, const Name& name) {
     }
   }
   std::vector<KeyPart> key;
-  if (!kernel.parameter_sizes.empty()) key.push_back({0, 0, std::min<std::uint16_t>(kernel.parameter_sizes[0], 24)});
+  if (!kernel.parameter_sizes.empty())
+    key.push_back({0, 0, std::min<std::uint16_t>(kernel.parameter_sizes[0], 24)});
   return make(key, [=](const Arguments& a, Decoded& d) {
     Normalization work;
     work.kind = finalize ? NormKind::weight_reduction : rms ? NormKind::rms : NormKind::layer;
@@ -127,7 +133,8 @@ Made packed_norm(const Kernel& kernel, const Name& name) {
   });
 }
 
-// Apex's older layer norm: cuApplyLayerNorm(out, mean, invvar, in, int rows, int cols, …) and its gradients.
+// Apex's older layer norm: cuApplyLayerNorm(out, mean, invvar, in, int rows, int cols, …) and its
+// gradients.
 Made apex_norm(const Kernel& kernel, const Name& name) {
   auto signature = std::make_shared<Signature>(kernel, name);
   const std::string& leaf = name.leaf;
@@ -145,8 +152,8 @@ Made apex_norm(const Kernel& kernel, const Name& name) {
   });
 }
 
-// FBGEMM's table-batched embeddings: accessors for everything. The longest index list is the rows picked, the
-// two-dimensional float accessor the pooled output (or its gradient).
+// FBGEMM's table-batched embeddings: accessors for everything. The longest index list is the rows
+// picked, the two-dimensional float accessor the pooled output (or its gradient).
 Made table_batched(const Kernel& kernel, const Name& name) {
   auto signature = std::make_shared<Signature>(kernel, name);
   bool backward = contains(name.leaf, "backward"), gradient = contains(name.leaf, "grad_indice");
@@ -158,8 +165,10 @@ Made table_batched(const Kernel& kernel, const Name& name) {
     for (const Tensor& x : signature->tensors(a)) {
       if (x.elements <= 0) continue;
       if (x.rank == 1 && is_integer(x.dtype)) {
-        if (x.elements > rows) offsets = rows, rows = x.elements;
-        else if (x.elements > offsets && x.elements != rows) offsets = x.elements;
+        if (x.elements > rows)
+          offsets = rows, rows = x.elements;
+        else if (x.elements > offsets && x.elements != rows)
+          offsets = x.elements;
       } else if (x.rank == 2 && !is_integer(x.dtype) && x.elements > width * batch) {
         batch = std::max<std::int64_t>(1, x.size[0]), width = x.size[1];
       }
@@ -178,8 +187,8 @@ Made table_batched(const Kernel& kernel, const Name& name) {
   });
 }
 
-// FlashAttention 1, as torch 2.0 and 2.1 carry it: grid (batch, heads), dims { int b, seqlen_q, seqlen_k, d }
-// followed by the scale.
+// FlashAttention 1, as torch 2.0 and 2.1 carry it: grid (batch, heads), dims { int b, seqlen_q,
+// seqlen_k, d } followed by the scale.
 Made flash1(const Kernel& kernel, const Name& name) {
   bool backward = contains(name.leaf, "bwd"), helper = contains(name.leaf, "dot_do_o");
   DType t = contains(kernel.demangled, "bfloat16") ? DType::bf16 : DType::f16;
@@ -192,7 +201,8 @@ Made flash1(const Kernel& kernel, const Name& name) {
     ++flag;
   }
   std::vector<KeyPart> key;
-  if (!kernel.parameter_sizes.empty() && kernel.parameter_sizes[0] > 200) key.push_back({0, 96, 100});
+  if (!kernel.parameter_sizes.empty() && kernel.parameter_sizes[0] > 200)
+    key.push_back({0, 96, 100});
   return make(key, [=](const Arguments& a, Decoded& d) {
     Attention work;
     work.kernel = AttentionKernel::flash2;
@@ -208,7 +218,9 @@ Made flash1(const Kernel& kernel, const Name& name) {
       std::int64_t b = a.at<std::int32_t>(0, at), q = a.at<std::int32_t>(0, at + 4);
       std::int64_t k = a.at<std::int32_t>(0, at + 8), dim = a.at<std::int32_t>(0, at + 12);
       float scale = a.at<float>(0, at + 16);
-      if (b != work.batch || q < 1 || k < 1 || dim < 8 || dim > 256 || dim % 8 || !(scale > 0.001f && scale < 4)) continue;
+      if (b != work.batch || q < 1 || k < 1 || dim < 8 || dim > 256 || dim % 8 ||
+          !(scale > 0.001f && scale < 4))
+        continue;
       work.seq_q = q, work.seq_k = k, work.head_dim = work.head_dim_v = dim;
       found = true;
       break;
@@ -228,18 +240,41 @@ Made flash1(const Kernel& kernel, const Name& name) {
   });
 }
 
-constexpr std::string_view prefixes[] = {
-    "transformer_engine::", "apex::", "xformers::", "fused_rope_", "fused_layer_norm", "fbgemm::", "nvte_",
-    "deepspeed::", "causal_conv1d", "selective_scan", "multi_tensor_", "colossalai::", "nvjpeg::"};
+constexpr std::string_view prefixes[] = {"transformer_engine::",
+                                         "apex::",
+                                         "xformers::",
+                                         "fused_rope_",
+                                         "fused_layer_norm",
+                                         "fbgemm::",
+                                         "nvte_",
+                                         "deepspeed::",
+                                         "causal_conv1d",
+                                         "selective_scan",
+                                         "multi_tensor_",
+                                         "colossalai::",
+                                         "nvjpeg::"};
 
-constexpr std::string_view leaves[] = {
-    "moe_permute_kernel", "moe_permute_row_map", "moe_unpermute_kernel", "linearize_index_kernel",
-    "linearize_index_wo_infos_kernel", "bounds_check_indices_kernel", "recat_copy_async_kernel",
-    "dequantize_mx4_to_float_kernel", "quantize_float_to_mx4_kernel", "radix_sort_kernel",
-    "sparse24_sparsify_both_ways_kernel", "sparseNM_dense_kernel", "sparse24_apply_dense_output_k",
-    "sparse24_largest_mask_2d_cu", "sparse24_apply_kernel", "causal_conv1d_fwd_kernel", "causal_conv1d_bwd_kernel",
-    "causal_conv1d_channellast_fwd_kernel", "causal_conv1d_channellast_bwd_kernel", "selective_scan_fwd_kernel",
-    "selective_scan_bwd_kernel"};
+constexpr std::string_view leaves[] = {"moe_permute_kernel",
+                                       "moe_permute_row_map",
+                                       "moe_unpermute_kernel",
+                                       "linearize_index_kernel",
+                                       "linearize_index_wo_infos_kernel",
+                                       "bounds_check_indices_kernel",
+                                       "recat_copy_async_kernel",
+                                       "dequantize_mx4_to_float_kernel",
+                                       "quantize_float_to_mx4_kernel",
+                                       "radix_sort_kernel",
+                                       "sparse24_sparsify_both_ways_kernel",
+                                       "sparseNM_dense_kernel",
+                                       "sparse24_apply_dense_output_k",
+                                       "sparse24_largest_mask_2d_cu",
+                                       "sparse24_apply_kernel",
+                                       "causal_conv1d_fwd_kernel",
+                                       "causal_conv1d_bwd_kernel",
+                                       "causal_conv1d_channellast_fwd_kernel",
+                                       "causal_conv1d_channellast_bwd_kernel",
+                                       "selective_scan_fwd_kernel",
+                                       "selective_scan_bwd_kernel"};
 
 }  // namespace
 
@@ -247,10 +282,11 @@ Made prepare_package(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (Made made = bitsandbytes(kernel, name)) return made;
   if (starts_with(leaf, "fmha_fwd") || starts_with(leaf, "fmha_bwd")) return flash1(kernel, name);
-  if (starts_with(leaf, "ln_fwd") || starts_with(leaf, "ln_bwd") || starts_with(leaf, "rmsnorm_fwd") ||
-      starts_with(leaf, "rmsnorm_bwd"))
+  if (starts_with(leaf, "ln_fwd") || starts_with(leaf, "ln_bwd") ||
+      starts_with(leaf, "rmsnorm_fwd") || starts_with(leaf, "rmsnorm_bwd"))
     return packed_norm(kernel, name);
-  if (starts_with(leaf, "cuApply") || starts_with(leaf, "cuComputeGradInput") || starts_with(leaf, "cuComputePartGradGammaBeta") ||
+  if (starts_with(leaf, "cuApply") || starts_with(leaf, "cuComputeGradInput") ||
+      starts_with(leaf, "cuComputePartGradGammaBeta") ||
       starts_with(leaf, "cuComputeGradGammaBeta"))
     return apex_norm(kernel, name);
   if (contains(leaf, "embedding") && contains(leaf, "codegen")) return table_batched(kernel, name);

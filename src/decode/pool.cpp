@@ -9,7 +9,8 @@ namespace {
 struct Rule {
   std::string_view leaf;
   bool backward, channels_last;
-  // Parameter positions; images -1: outputs (or inputs, backward) are parameter 0; -2: planes are grid.x.
+  // Parameter positions; images -1: outputs (or inputs, backward) are parameter 0; -2: planes are
+  // grid.x.
   int images, channels, in_h, in_w, out_h, out_w, window_h, window_w;
 };
 
@@ -45,17 +46,21 @@ Made depthwise(const Kernel& kernel, const Name& name) {
   bool three = contains(leaf, "3d");
   bool weight = contains(leaf, "weight"), backward = !weight && contains(leaf, "backward");
   DType dtype = data_type(*signature);
-  // forward (in, out, weight); backward (grad out, grad in, weight); weight (grad out, in, grad weight)
+  // forward (in, out, weight); backward (grad out, grad in, weight); weight (grad out, in, grad
+  // weight)
   std::size_t in = weight || backward ? 1 : 0, out = weight || backward ? 0 : 1;
   return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
     Tensor x = signature->tensor(a, in), y = signature->tensor(a, out), w = signature->tensor(a, 2);
     Convolution c;
     c.dtype = c.compute = dtype;
-    c.direction = weight ? Direction::weight_gradient : backward ? Direction::data_gradient : Direction::forward;
+    c.direction = weight     ? Direction::weight_gradient
+                  : backward ? Direction::data_gradient
+                             : Direction::forward;
     c.n = x.size[0], c.c = x.size[1], c.k = y.size[1];
     const auto& n = signature->integers();
     auto last = [&](std::size_t from_end) {
-      return n.size() >= from_end ? static_cast<std::int32_t>(a.integer(n[n.size() - from_end])) : 1;
+      return n.size() >= from_end ? static_cast<std::int32_t>(a.integer(n[n.size() - from_end]))
+                                  : 1;
     };
     if (three) {
       c.d = x.size[2], c.h = x.size[3], c.w = x.size[4];
@@ -90,9 +95,12 @@ Made prepare_pool(const Kernel& kernel, const Name& name) {
       std::int64_t in = a.integer(rule.in_h) * a.integer(rule.in_w);
       std::int64_t out = a.integer(rule.out_h) * a.integer(rule.out_w);
       std::int64_t planes = 1;
-      if (rule.images >= 0) planes = a.integer(rule.images) * a.integer(rule.channels);
-      else if (rule.images == -2) planes = static_cast<std::int64_t>(a.grid(0));
-      else planes = a.integer(0) / std::max<std::int64_t>(1, rule.backward ? in : out);
+      if (rule.images >= 0)
+        planes = a.integer(rule.images) * a.integer(rule.channels);
+      else if (rule.images == -2)
+        planes = static_cast<std::int64_t>(a.grid(0));
+      else
+        planes = a.integer(0) / std::max<std::int64_t>(1, rule.backward ? in : out);
       work.inputs = planes * in;
       work.outputs = planes * out;
       std::int64_t window = rule.window_h >= 0 ? a.integer(rule.window_h) * a.integer(rule.window_w)
@@ -106,12 +114,16 @@ Made prepare_pool(const Kernel& kernel, const Name& name) {
   }
 
   bool resample = starts_with(leaf, "upsample_");
-  bool pool = contains(leaf, "pool") || starts_with(leaf, "adaptive") || starts_with(leaf, "atomicadaptive");
+  bool pool = contains(leaf, "pool") || starts_with(leaf, "adaptive") ||
+              starts_with(leaf, "atomicadaptive");
   if (!resample && !pool) return nullptr;
   // The rest carries its sizes in accessors, or one thread per output element.
   bool backward = contains(leaf, "backward") || contains(leaf, "grad");
   DType dtype = data_type(*signature);
-  int window = contains(leaf, "bicubic") ? 16 : contains(leaf, "trilinear") ? 8 : contains(leaf, "linear") ? 4 : 1;
+  int window = contains(leaf, "bicubic")     ? 16
+               : contains(leaf, "trilinear") ? 8
+               : contains(leaf, "linear")    ? 4
+                                             : 1;
   return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
     Pool work;
     work.dtype = dtype;
@@ -135,7 +147,8 @@ Made prepare_pool(const Kernel& kernel, const Name& name) {
         std::int64_t planes = a.integer(n[0]) * (apart ? a.integer(n[1]) : 1);
         std::int64_t first = a.integer(n[at + 1]) * a.integer(n[at + 2]);
         std::int64_t second = a.integer(n[at + 3]) * a.integer(n[at + 4]);
-        if (planes > 0 && first > 0 && second > 0 && planes * std::max(first, second) <= threads * 1024) {
+        if (planes > 0 && first > 0 && second > 0 &&
+            planes * std::max(first, second) <= threads * 1024) {
           work.inputs = planes * (backward ? second : first);
           work.outputs = planes * (backward ? first : second);
         }

@@ -21,12 +21,14 @@ std::string without_comments(std::string_view text) {
   out.reserve(text.size());
   bool line_start = true;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (line_start && text[i] == '.' && (text.substr(i, 4) == ".loc" || text.substr(i, 5) == ".file")) {
+    if (line_start && text[i] == '.' &&
+        (text.substr(i, 4) == ".loc" || text.substr(i, 5) == ".file")) {
       while (i < text.size() && text[i] != '\n') ++i;
       out += '\n';
       continue;
     }
-    line_start = text[i] == '\n' || (line_start && std::isspace(static_cast<unsigned char>(text[i])));
+    line_start =
+        text[i] == '\n' || (line_start && std::isspace(static_cast<unsigned char>(text[i])));
     if (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '/') {
       while (i < text.size() && text[i] != '\n') ++i;
       out += '\n';
@@ -64,7 +66,8 @@ std::vector<std::string_view> split(std::string_view s, char by) {
 bool type_of(std::string_view s, Type& t) {
   if (s == "pred") return t = {1, false, false, true}, true;
   if (s.size() < 2) return false;
-  if (s == "f16x2" || s == "bf16x2" || s == "f32x2") return t = {static_cast<std::uint8_t>(s == "f32x2" ? 8 : 4), false, true, false}, true;
+  if (s == "f16x2" || s == "bf16x2" || s == "f32x2")
+    return t = {static_cast<std::uint8_t>(s == "f32x2" ? 8 : 4), false, true, false}, true;
   if (s == "bf16") return t = {2, false, true, false}, true;
   if (s == "tf32") return t = {4, false, true, false}, true;
   char c = s[0];
@@ -79,11 +82,29 @@ bool type_of(std::string_view s, Type& t) {
   return true;
 }
 
-constexpr std::string_view specials[] = {
-    "%tid.x",    "%tid.y",    "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z",  "%ctaid.x",
-    "%ctaid.y",  "%ctaid.z",  "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid",  "%warpid",
-    "%clusterid.x", "%clusterid.y", "%clusterid.z", "%nclusterid.x", "%cluster_ctaid.x",
-    "%cluster_ctarank", "%cluster_nctarank", "%smid", "%nsmid"};
+constexpr std::string_view specials[] = {"%tid.x",
+                                         "%tid.y",
+                                         "%tid.z",
+                                         "%ntid.x",
+                                         "%ntid.y",
+                                         "%ntid.z",
+                                         "%ctaid.x",
+                                         "%ctaid.y",
+                                         "%ctaid.z",
+                                         "%nctaid.x",
+                                         "%nctaid.y",
+                                         "%nctaid.z",
+                                         "%laneid",
+                                         "%warpid",
+                                         "%clusterid.x",
+                                         "%clusterid.y",
+                                         "%clusterid.z",
+                                         "%nclusterid.x",
+                                         "%cluster_ctaid.x",
+                                         "%cluster_ctarank",
+                                         "%cluster_nctarank",
+                                         "%smid",
+                                         "%nsmid"};
 
 class Reader {
  public:
@@ -116,11 +137,13 @@ class Reader {
 
  private:
   static std::size_t find_entry(std::string_view text, std::string_view entry) {
-    for (std::size_t at = text.find(".entry"); at != std::string_view::npos; at = text.find(".entry", at + 6)) {
+    for (std::size_t at = text.find(".entry"); at != std::string_view::npos;
+         at = text.find(".entry", at + 6)) {
       std::string_view rest = trim(text.substr(at + 6, entry.size() + 64));
       if (rest.substr(0, entry.size()) == entry) {
         char next = rest.size() > entry.size() ? rest[entry.size()] : ' ';
-        if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_' && next != '$') return at;
+        if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_' && next != '$')
+          return at;
       }
     }
     return std::string_view::npos;
@@ -143,11 +166,12 @@ class Reader {
           if (type_of(word.substr(1), t)) parameter.bytes = t.bytes;
           if (word == ".ptr") parameter.pointer = true;
         } else if (std::isdigit(static_cast<unsigned char>(word[0]))) {
-          continue;   // an alignment
+          continue;  // an alignment
         } else {
           std::size_t bracket = word.find('[');
           name = std::string(word.substr(0, bracket));
-          if (bracket != std::string_view::npos) count = std::strtoull(std::string(word.substr(bracket + 1)).c_str(), nullptr, 10);
+          if (bracket != std::string_view::npos)
+            count = std::strtoull(std::string(word.substr(bracket + 1)).c_str(), nullptr, 10);
         }
       }
       parameter.bytes = static_cast<std::uint16_t>(parameter.bytes * count);
@@ -185,9 +209,11 @@ class Reader {
         // A label, unless it is part of "::" (cp.async.bulk…shared::cluster).
         bool doubled = (i + 1 < body.size() && body[i + 1] == ':') || (i > 0 && body[i - 1] == ':');
         bool word = !so_far.empty();
-        for (char w : so_far) word &= std::isalnum(static_cast<unsigned char>(w)) || w == '_' || w == '$' || w == '%';
+        for (char w : so_far)
+          word &= std::isalnum(static_cast<unsigned char>(w)) || w == '_' || w == '$' || w == '%';
         if (!doubled && word) {
-          labels_[std::string(so_far)].push_back({static_cast<std::int32_t>(program_.code.size()), scopes.back()});
+          labels_[std::string(so_far)].push_back(
+              {static_cast<std::int32_t>(program_.code.size()), scopes.back()});
           begin = i + 1;
         }
       } else if (c == ';' && vector_depth <= 0) {
@@ -199,7 +225,8 @@ class Reader {
   }
 
   std::int32_t reg(std::string_view name) {
-    auto [it, inserted] = registers_.try_emplace(std::string(name), static_cast<std::int32_t>(registers_.size()));
+    auto [it, inserted] =
+        registers_.try_emplace(std::string(name), static_cast<std::int32_t>(registers_.size()));
     return it->second;
   }
 
@@ -208,7 +235,8 @@ class Reader {
     bool negative = !s.empty() && s[0] == '-';
     std::string_view digits = negative ? s.substr(1) : s;
     if (digits.empty() || !std::isdigit(static_cast<unsigned char>(digits[0]))) return false;
-    if (digits.size() > 2 && digits[0] == '0' && (digits[1] == 'f' || digits[1] == 'F' || digits[1] == 'd' || digits[1] == 'D')) {
+    if (digits.size() > 2 && digits[0] == '0' &&
+        (digits[1] == 'f' || digits[1] == 'F' || digits[1] == 'd' || digits[1] == 'D')) {
       real = true;
       return true;
     }
@@ -230,7 +258,8 @@ class Reader {
       a.negated = true;
       return a;
     }
-    if (std::size_t bar = s.find('|'); bar != std::string_view::npos && s[0] != '[' && s[0] != '{') {
+    if (std::size_t bar = s.find('|');
+        bar != std::string_view::npos && s[0] != '[' && s[0] != '{') {
       Argument second = argument(s.substr(bar + 1));
       a = argument(s.substr(0, bar));
       a.second = second.kind == Argument::Kind::reg ? second.index : -1;
@@ -238,7 +267,8 @@ class Reader {
     }
     if (s[0] == '{') {
       std::vector<Argument> items;
-      for (std::string_view part : split(s.substr(1, s.size() - (s.back() == '}' ? 2 : 1)), ',')) items.push_back(argument(part));
+      for (std::string_view part : split(s.substr(1, s.size() - (s.back() == '}' ? 2 : 1)), ','))
+        items.push_back(argument(part));
       a.kind = Argument::Kind::list;
       a.index = static_cast<std::int32_t>(program_.lists.size());
       program_.lists.push_back(std::move(items));
@@ -247,7 +277,8 @@ class Reader {
     if (s[0] == '[') {
       a.kind = Argument::Kind::memory;
       std::string_view inner = trim(s.substr(1, s.size() - (s.back() == ']' ? 2 : 1)));
-      if (std::size_t comma = inner.find(','); comma != std::string_view::npos) inner = trim(inner.substr(0, comma));
+      if (std::size_t comma = inner.find(','); comma != std::string_view::npos)
+        inner = trim(inner.substr(0, comma));
       std::size_t plus = inner.find('+');
       std::string_view base = trim(inner.substr(0, plus));
       if (plus != std::string_view::npos) {
@@ -301,7 +332,8 @@ class Reader {
         for (std::string_view part : split(s.substr(4), ',')) {
           std::size_t space = part.find_last_of(" \t");
           std::string_view name = space == std::string_view::npos ? part : part.substr(space + 1);
-          if (!name.empty() && name[0] != '%' && name.find('<') == std::string_view::npos) reg(name);
+          if (!name.empty() && name[0] != '%' && name.find('<') == std::string_view::npos)
+            reg(name);
         }
       return;
     }
@@ -317,7 +349,8 @@ class Reader {
     }
     std::size_t space = s.find_first_of(" \t\n");
     std::string_view opcode = s.substr(0, space);
-    std::string_view rest = space == std::string_view::npos ? std::string_view() : trim(s.substr(space));
+    std::string_view rest =
+        space == std::string_view::npos ? std::string_view() : trim(s.substr(space));
     std::vector<std::string_view> parts;
     for (std::size_t begin = 0; begin <= opcode.size();) {
       std::size_t dot = opcode.find('.', begin);
@@ -326,7 +359,8 @@ class Reader {
       begin = dot + 1;
     }
     std::vector<std::string_view> operands = split(rest, ',');
-    for (std::size_t i = 0; i < operands.size() && i < 6; ++i) in.arguments[i] = argument(operands[i]);
+    for (std::size_t i = 0; i < operands.size() && i < 6; ++i)
+      in.arguments[i] = argument(operands[i]);
     in.argument_count = static_cast<std::uint8_t>(std::min<std::size_t>(operands.size(), 6));
     classify(parts, opcode, in);
     if (in.code != Code::nop) program_.code.push_back(in);
@@ -334,7 +368,9 @@ class Reader {
 
   static bool has(const std::vector<std::string_view>& parts, std::string_view what) {
     for (std::string_view p : parts)
-      if (p == what || (p.size() > what.size() && p.substr(0, what.size()) == what && p[what.size()] == ':')) return true;
+      if (p == what ||
+          (p.size() > what.size() && p.substr(0, what.size()) == what && p[what.size()] == ':'))
+        return true;
     return false;
   }
 
@@ -344,7 +380,8 @@ class Reader {
       if (p.size() < 6 || p[0] != 'm' || !std::isdigit(static_cast<unsigned char>(p[1]))) continue;
       std::size_t n = p.find('n'), k = p.find('k');
       if (n == std::string_view::npos || k == std::string_view::npos) continue;
-      return 2.0 * std::atoi(std::string(p.substr(1)).c_str()) * std::atoi(std::string(p.substr(n + 1)).c_str()) *
+      return 2.0 * std::atoi(std::string(p.substr(1)).c_str()) *
+             std::atoi(std::string(p.substr(n + 1)).c_str()) *
              std::atoi(std::string(p.substr(k + 1)).c_str());
     }
     return 0;
@@ -378,15 +415,19 @@ class Reader {
     double lanes = packed ? 2 : 1;
 
     if (op == "ld") {
-      if (has(p, "param")) in.code = Code::load_parameter;
-      else if (has(p, "shared") || has(p, "local") || has(p, "const")) in.code = Code::load_other;
-      else in.code = Code::load_global;
+      if (has(p, "param"))
+        in.code = Code::load_parameter;
+      else if (has(p, "shared") || has(p, "local") || has(p, "const"))
+        in.code = Code::load_other;
+      else
+        in.code = Code::load_global;
       in.bytes = in.type.bytes * in.vector;
     } else if (op == "ldu") {
       in.code = Code::load_global;
       in.bytes = in.type.bytes * in.vector;
     } else if (op == "st") {
-      in.code = has(p, "shared") || has(p, "local") || has(p, "param") ? Code::store_other : Code::store_global;
+      in.code = has(p, "shared") || has(p, "local") || has(p, "param") ? Code::store_other
+                                                                       : Code::store_global;
       in.bytes = in.type.bytes * in.vector;
     } else if (op == "atom" || op == "red") {
       if (has(p, "shared")) {
@@ -398,11 +439,13 @@ class Reader {
       }
     } else if (op == "cp") {
       if (has(p, "async") && has(p, "bulk")) {
-        // To shared memory: counted by mbarrier.expect_tx. From shared memory: bytes are an operand only of
-        // the plain form; the tensor form's box is in the descriptor.
+        // To shared memory: counted by mbarrier.expect_tx. From shared memory: bytes are an operand
+        // only of the plain form; the tensor form's box is in the descriptor.
         in.code = Code::nop;
-        if (!has(p, "tensor") && contains(opcode, "global.shared")) in.code = Code::store_global, in.bytes = -1;
-        if (has(p, "tensor") && contains(opcode, "global.shared")) in.code = Code::store_global, in.bytes = -2;
+        if (!has(p, "tensor") && contains(opcode, "global.shared"))
+          in.code = Code::store_global, in.bytes = -1;
+        if (has(p, "tensor") && contains(opcode, "global.shared"))
+          in.code = Code::store_global, in.bytes = -2;
       } else if (has(p, "async") && has(p, "global")) {
         in.code = Code::copy_async;
         in.bytes = in.argument_count > 2 && in.arguments[2].kind == Argument::Kind::immediate
@@ -410,13 +453,21 @@ class Reader {
                        : 16;
       }
     } else if (op == "mbarrier") {
-      if (contains(opcode, "expect_tx")) in.code = Code::bulk_expect;
-      else if (contains(opcode, "try_wait") || contains(opcode, "test_wait")) in.code = Code::wait;
-      else in.code = contains(opcode, "arrive") || contains(opcode, "pending") ? Code::unknown_result : Code::nop;
-      if (in.code == Code::unknown_result && in.arguments[0].kind != Argument::Kind::reg) in.code = Code::nop;
+      if (contains(opcode, "expect_tx"))
+        in.code = Code::bulk_expect;
+      else if (contains(opcode, "try_wait") || contains(opcode, "test_wait"))
+        in.code = Code::wait;
+      else
+        in.code = contains(opcode, "arrive") || contains(opcode, "pending") ? Code::unknown_result
+                                                                            : Code::nop;
+      if (in.code == Code::unknown_result && in.arguments[0].kind != Argument::Kind::reg)
+        in.code = Code::nop;
     } else if (op == "mma" || op == "wmma") {
       double f = shape_flops(p);
-      in.code = f > 0 && contains(opcode, "mma") && !contains(opcode, "load") && !contains(opcode, "store") ? Code::mma : Code::unknown_result;
+      in.code = f > 0 && contains(opcode, "mma") && !contains(opcode, "load") &&
+                        !contains(opcode, "store")
+                    ? Code::mma
+                    : Code::unknown_result;
       in.flops = f / 32 * (has(p, "sp") || contains(opcode, "mma.sp") ? 1 : 1);
       if (in.code == Code::mma) tensor_type(opcode);
     } else if (op == "wgmma") {
@@ -425,8 +476,10 @@ class Reader {
       in.flops = f / 128;
       if (f > 0) tensor_type(opcode);
     } else if (op == "tcgen05") {
-      if (has(p, "mma")) in.code = Code::tcgen_mma, tensor_type(opcode);
-      else in.code = has(p, "ld") ? Code::unknown_result : Code::nop;
+      if (has(p, "mma"))
+        in.code = Code::tcgen_mma, tensor_type(opcode);
+      else
+        in.code = has(p, "ld") ? Code::unknown_result : Code::nop;
     } else if (op == "bra") {
       in.code = Code::branch;
     } else if (op == "brx") {
@@ -442,9 +495,11 @@ class Reader {
       if (in.type.is_float || in.from.is_float) in.code = Code::unknown_result;
     } else if (op == "setp") {
       in.code = Code::setp;
-      static constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"};
+      static constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt",
+                                                   "ge", "lo", "ls", "hi", "hs"};
       for (std::size_t i = 0; i < std::size(names); ++i)
-        if (p.size() > 1 && p[1] == names[i]) in.compare = static_cast<std::uint8_t>(i < 6 ? i : i - 4);
+        if (p.size() > 1 && p[1] == names[i])
+          in.compare = static_cast<std::uint8_t>(i < 6 ? i : i - 4);
       if (has(p, "and")) in.combine = 1;
       if (has(p, "or")) in.combine = 2;
       if (has(p, "xor")) in.combine = 3;
@@ -468,14 +523,19 @@ class Reader {
       integer(op, p, in);
     }
     if (in.code == Code::float_op && !program_.tensor_cores) {
-      if (contains(opcode, "bf16")) program_.dtype = DType::bf16;
-      else if (contains(opcode, "f16")) program_.dtype = DType::f16;
-      else if (contains(opcode, "f64")) program_.dtype = DType::f64;
+      if (contains(opcode, "bf16"))
+        program_.dtype = DType::bf16;
+      else if (contains(opcode, "f16"))
+        program_.dtype = DType::f16;
+      else if (contains(opcode, "f64"))
+        program_.dtype = DType::f64;
     }
     if (op == "cvt" && !program_.tensor_cores) {
       // Data kept in 16 bits is converted on the way in and out.
-      if (contains(opcode, "bf16")) program_.dtype = DType::bf16;
-      else if (contains(opcode, ".f16")) program_.dtype = DType::f16;
+      if (contains(opcode, "bf16"))
+        program_.dtype = DType::bf16;
+      else if (contains(opcode, ".f16"))
+        program_.dtype = DType::f16;
     }
   }
 
@@ -485,10 +545,11 @@ class Reader {
       Code code;
     };
     static constexpr Entry entries[] = {
-        {"add", Code::add},   {"sub", Code::sub},   {"and", Code::and_},  {"or", Code::or_},   {"xor", Code::xor_},
-        {"not", Code::not_},  {"neg", Code::neg},   {"shl", Code::shl},   {"shr", Code::shr},  {"min", Code::min},
-        {"max", Code::max},   {"div", Code::div},   {"rem", Code::rem},   {"abs", Code::abs},  {"bfe", Code::bfe},
-        {"bfi", Code::bfi},   {"popc", Code::popc}, {"clz", Code::clz},   {"shf", Code::shf},  {"lop3", Code::lop3},
+        {"add", Code::add},   {"sub", Code::sub},  {"and", Code::and_}, {"or", Code::or_},
+        {"xor", Code::xor_},  {"not", Code::not_}, {"neg", Code::neg},  {"shl", Code::shl},
+        {"shr", Code::shr},   {"min", Code::min},  {"max", Code::max},  {"div", Code::div},
+        {"rem", Code::rem},   {"abs", Code::abs},  {"bfe", Code::bfe},  {"bfi", Code::bfi},
+        {"popc", Code::popc}, {"clz", Code::clz},  {"shf", Code::shf},  {"lop3", Code::lop3},
         {"prmt", Code::prmt}, {"sad", Code::sad}};
     if (op == "mul" || op == "mul24") {
       in.code = has(p, "wide") ? Code::mul_wide : has(p, "hi") ? Code::mul_hi : Code::mul_lo;
@@ -503,16 +564,31 @@ class Reader {
         in.code = e.code;
         return;
       }
-    static constexpr std::string_view silent[] = {
-        "bar", "barrier", "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "setmaxnreg",
-        "tensormap", "discard", "applypriority", "stmatrix", "nop", "pragma", "brkpt", "clusterlaunchcontrol"};
+    static constexpr std::string_view silent[] = {"bar",
+                                                  "barrier",
+                                                  "membar",
+                                                  "fence",
+                                                  "prefetch",
+                                                  "prefetchu",
+                                                  "nanosleep",
+                                                  "griddepcontrol",
+                                                  "setmaxnreg",
+                                                  "tensormap",
+                                                  "discard",
+                                                  "applypriority",
+                                                  "stmatrix",
+                                                  "nop",
+                                                  "pragma",
+                                                  "brkpt",
+                                                  "clusterlaunchcontrol"};
     for (std::string_view s : silent)
       if (s == op) return;
     in.code = Code::unknown_result;
-    if (op != "ldmatrix" && op != "dp4a" && op != "dp2a" && op != "bmsk" && op != "fns" && op != "brev" && op != "bfind" &&
-        op != "slct" && op != "isspacep" && op != "mapa" && op != "movmatrix" && op != "set" && op != "cnot" &&
-        op != "addc" && op != "subc" && op != "getctarank" && op != "createpolicy" && op != "lg2" && op != "ex2" &&
-        op != "tanh" && op != "rcp" && op != "szext" && op != "istypep")
+    if (op != "ldmatrix" && op != "dp4a" && op != "dp2a" && op != "bmsk" && op != "fns" &&
+        op != "brev" && op != "bfind" && op != "slct" && op != "isspacep" && op != "mapa" &&
+        op != "movmatrix" && op != "set" && op != "cnot" && op != "addc" && op != "subc" &&
+        op != "getctarank" && op != "createpolicy" && op != "lg2" && op != "ex2" && op != "tanh" &&
+        op != "rcp" && op != "szext" && op != "istypep")
       ++program_.unknown_opcodes;
   }
 

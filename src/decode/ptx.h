@@ -1,9 +1,10 @@
-// A reader and a small interpreter of PTX, to learn from a kernel itself what it moves and computes.
+// A reader and a small interpreter of PTX, to learn from a kernel itself what it moves and
+// computes.
 //
-// One thread is run at a time. Integers, addresses and predicates that follow from launch arguments and
-// thread indices are exact; everything loaded from memory and every floating-point value is "unknown". That is
-// enough for Triton's kernels, whose control flow and masks depend on sizes, not on data. A branch on an
-// unknown predicate is not taken, and the result says that it is not exact.
+// One thread is run at a time. Integers, addresses and predicates that follow from launch arguments
+// and thread indices are exact; everything loaded from memory and every floating-point value is
+// "unknown". That is enough for Triton's kernels, whose control flow and masks depend on sizes, not
+// on data. A branch on an unknown predicate is not taken, and the result says that it is not exact.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,61 @@
 namespace maya::decode::ptx {
 
 enum class Code : std::uint8_t {
-  nop, mov, load_parameter, load_global, load_other, store_global, store_other, atomic_global, copy_async,
-  bulk_expect, cvt, cvta, add, sub, mul_lo, mul_hi, mul_wide, mad_lo, mad_wide, mad_hi, shl, shr, and_, or_, xor_,
-  not_, neg, min, max, div, rem, setp, selp, abs, bfe, bfi, popc, clz, shf, lop3, prmt, sad, branch, branch_indexed,
-  exit, mma, wgmma, tcgen_mma, shfl, elect, wait, vote, float_op, unknown_result, call
+  nop,
+  mov,
+  load_parameter,
+  load_global,
+  load_other,
+  store_global,
+  store_other,
+  atomic_global,
+  copy_async,
+  bulk_expect,
+  cvt,
+  cvta,
+  add,
+  sub,
+  mul_lo,
+  mul_hi,
+  mul_wide,
+  mad_lo,
+  mad_wide,
+  mad_hi,
+  shl,
+  shr,
+  and_,
+  or_,
+  xor_,
+  not_,
+  neg,
+  min,
+  max,
+  div,
+  rem,
+  setp,
+  selp,
+  abs,
+  bfe,
+  bfi,
+  popc,
+  clz,
+  shf,
+  lop3,
+  prmt,
+  sad,
+  branch,
+  branch_indexed,
+  exit,
+  mma,
+  wgmma,
+  tcgen_mma,
+  shfl,
+  elect,
+  wait,
+  vote,
+  float_op,
+  unknown_result,
+  call
 };
 
 struct Type {
@@ -29,26 +81,35 @@ struct Type {
 };
 
 struct Argument {
-  enum class Kind : std::uint8_t { none, reg, immediate, special, memory, list, label, unknown } kind{Kind::none};
+  enum class Kind : std::uint8_t {
+    none,
+    reg,
+    immediate,
+    special,
+    memory,
+    list,
+    label,
+    unknown
+  } kind{Kind::none};
   bool negated{};
-  std::int16_t parameter{-1};    // memory: of this kernel parameter
-  std::int32_t index{-1};        // register, special register, list, label or (memory) base register
-  std::int32_t second{-1};       // the register behind a bar: "%r1|%p2"
-  std::int64_t value{};          // immediate or memory offset
+  std::int16_t parameter{-1};  // memory: of this kernel parameter
+  std::int32_t index{-1};      // register, special register, list, label or (memory) base register
+  std::int32_t second{-1};     // the register behind a bar: "%r1|%p2"
+  std::int64_t value{};        // immediate or memory offset
 };
 
 struct Instruction {
   Code code{Code::nop};
-  Type type, from;               // from: source type of cvt
+  Type type, from;  // from: source type of cvt
   std::int32_t predicate{-1};
   bool predicate_negated{};
-  std::uint8_t compare{};        // setp: 0 eq 1 ne 2 lt 3 le 4 gt 5 ge
-  std::uint8_t combine{};        // setp: 0 none 1 and 2 or 3 xor
+  std::uint8_t compare{};  // setp: 0 eq 1 ne 2 lt 3 le 4 gt 5 ge
+  std::uint8_t combine{};  // setp: 0 none 1 and 2 or 3 xor
   std::uint8_t vector{1};
   std::uint8_t argument_count{};
   std::int32_t scope{};
-  double flops{};                // per thread when executed
-  std::int32_t bytes{};          // moved per thread when executed
+  double flops{};        // per thread when executed
+  std::int32_t bytes{};  // moved per thread when executed
   std::int32_t target{-1};
   Argument arguments[6];
 };
@@ -64,9 +125,9 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<std::vector<Argument>> lists;
   std::int32_t registers{};
-  DType dtype{DType::f32};       // of the tensor-core part, else of the data
+  DType dtype{DType::f32};  // of the tensor-core part, else of the data
   bool tensor_cores{};
-  bool elects{};                 // one lane issues work for its warp
+  bool elects{};  // one lane issues work for its warp
   int unknown_opcodes{};
 };
 
@@ -76,7 +137,7 @@ std::unique_ptr<Program> parse(std::string_view text, std::string_view entry);
 struct Totals {
   double bytes_read{}, bytes_written{}, flops{}, tensor_flops{};
   bool exact{true};
-  std::uint64_t steps{};         // interpreted instructions
+  std::uint64_t steps{};  // interpreted instructions
 };
 
 // Counts of a whole launch, from representative blocks and threads.

@@ -12,14 +12,14 @@ namespace {
 struct Value {
   std::uint64_t bits{};
   bool known{};
-  std::int16_t root{-1};   // kernel parameter the address came from
+  std::int16_t root{-1};  // kernel parameter the address came from
 };
 
 constexpr int max_roots = 64;
 
 struct Traffic {
-  double bytes{};          // moved, every access counted
-  double blind{};          // of these, at addresses that depend on data
+  double bytes{};  // moved, every access counted
+  double blind{};  // of these, at addresses that depend on data
   std::uint64_t low{std::numeric_limits<std::uint64_t>::max()}, high{};
 };
 
@@ -28,7 +28,7 @@ struct Counts {
   double bulk_read{}, bulk_written{};
   double flops{}, tensor_flops{};
   bool exact{true};
-  bool complete{true};     // false: the step limit cut it off
+  bool complete{true};  // false: the step limit cut it off
 
   // As if what happened since `before` happened `times` more.
   void advance(const Counts& before, double times) {
@@ -52,25 +52,35 @@ struct Summary {
   double read{}, written{}, bulk{}, flops{}, tensor_flops{};
   bool operator==(const Summary&) const = default;
   Summary operator-(const Summary& o) const {
-    return {read - o.read, written - o.written, bulk - o.bulk, flops - o.flops, tensor_flops - o.tensor_flops};
+    return {read - o.read, written - o.written, bulk - o.bulk, flops - o.flops,
+            tensor_flops - o.tensor_flops};
   }
   Summary operator+(const Summary& o) const {
-    return {read + o.read, written + o.written, bulk + o.bulk, flops + o.flops, tensor_flops + o.tensor_flops};
+    return {read + o.read, written + o.written, bulk + o.bulk, flops + o.flops,
+            tensor_flops + o.tensor_flops};
   }
-  Summary operator*(double f) const { return {read * f, written * f, bulk * f, flops * f, tensor_flops * f}; }
+  Summary operator*(double f) const {
+    return {read * f, written * f, bulk * f, flops * f, tensor_flops * f};
+  }
 };
 
 class Thread {
  public:
-  Thread(const Program& program, const Launch& launch, const std::vector<Value>& arguments, std::uint64_t limit)
-      : program_(program), launch_(launch), arguments_(arguments), registers_(program.registers), compared_(program.registers), limit_(limit) {}
+  Thread(const Program& program, const Launch& launch, const std::vector<Value>& arguments,
+         std::uint64_t limit)
+      : program_(program),
+        launch_(launch),
+        arguments_(arguments),
+        registers_(program.registers),
+        compared_(program.registers),
+        limit_(limit) {}
 
   std::uint64_t steps() const { return steps_; }
 
-  // `weight`: threads this one stands for; `elected_weight`: blocks, for work that one thread of a warp issues for
-  // all (bulk copies, tcgen05): the sample holds every warp's first lane.
-  Summary run(const std::array<std::uint32_t, 3>& block, const std::array<std::uint32_t, 3>& thread, double weight,
-              double elected_weight, Counts& counts) {
+  // `weight`: threads this one stands for; `elected_weight`: blocks, for work that one thread of a
+  // warp issues for all (bulk copies, tcgen05): the sample holds every warp's first lane.
+  Summary run(const std::array<std::uint32_t, 3>& block, const std::array<std::uint32_t, 3>& thread,
+              double weight, double elected_weight, Counts& counts) {
     block_ = block;
     thread_ = thread;
     weight_ = weight;
@@ -93,7 +103,9 @@ class Thread {
         const Value& p = registers_[in.predicate];
         certain = p.known;
         if (certain && ((p.bits & 1) != 0) == in.predicate_negated) {
-          if (in.code == Code::branch && in.target >= 0 && static_cast<std::size_t>(in.target) <= at) leave(at);
+          if (in.code == Code::branch && in.target >= 0 &&
+              static_cast<std::size_t>(in.target) <= at)
+            leave(at);
           ++at;
           continue;
         }
@@ -135,7 +147,7 @@ class Thread {
     Summary summary[2];
     std::int64_t x[2]{}, y[2]{};
   };
-  struct Compared {   // the setp that wrote a predicate
+  struct Compared {  // the setp that wrote a predicate
     bool valid{};
     std::uint8_t compare{};
     std::int64_t x{}, y{};
@@ -146,13 +158,16 @@ class Thread {
       if (l.edge == edge) l.rounds = 0, l.done = false;
   }
 
-  // A counted loop whose rounds are alike is skipped but for its first and last rounds: registers that grow by
-  // the same step each round are moved on, and the counts are multiplied. Called at a taken back edge.
+  // A counted loop whose rounds are alike is skipped but for its first and last rounds: registers
+  // that grow by the same step each round are moved on, and the counts are multiplied. Called at a
+  // taken back edge.
   void accelerate(std::size_t edge, std::size_t head, const Instruction& in) {
     Loop* loop = nullptr;
     for (Loop& l : loops_) {
-      if (l.edge == edge) loop = &l;
-      else if (l.edge < edge && l.head >= head) l.rounds = 0, l.done = false;   // inner loops start anew
+      if (l.edge == edge)
+        loop = &l;
+      else if (l.edge < edge && l.head >= head)
+        l.rounds = 0, l.done = false;  // inner loops start anew
     }
     if (!loop) {
       loops_.emplace_back();
@@ -192,22 +207,28 @@ class Thread {
     loop->summary[1] = summary_;
     loop->x[1] = c.x, loop->y[1] = c.y;
     ++loop->rounds;
-    if (loop->rounds > 64) loop->done = true;   // never steady: stop trying
+    if (loop->rounds > 64) loop->done = true;  // never steady: stop trying
   }
 
   // How many more times the edge is taken, if both sides of the comparison go on as they did.
   static std::int64_t remaining(const Compared& c, std::int64_t dx, std::int64_t dy, bool negated) {
-    static constexpr std::uint8_t inverse[] = {1, 0, 5, 4, 3, 2};   // eq ne lt le gt ge
+    static constexpr std::uint8_t inverse[] = {1, 0, 5, 4, 3, 2};  // eq ne lt le gt ge
     std::uint8_t compare = negated ? inverse[c.compare] : c.compare;
     std::int64_t f = c.x - c.y, d = dx - dy;
     if (d == 0) return 0;
     switch (compare) {
-      case 2: return d > 0 && f < 0 ? (-f + d - 1) / d - 1 : 0;
-      case 3: return d > 0 && f <= 0 ? -f / d : 0;
-      case 4: return d < 0 && f > 0 ? (f - d - 1) / -d - 1 : 0;
-      case 5: return d < 0 && f >= 0 ? f / -d : 0;
-      case 1: return f % d == 0 && -f / d > 0 ? -f / d - 1 : 0;
-      default: return 0;
+      case 2:
+        return d > 0 && f < 0 ? (-f + d - 1) / d - 1 : 0;
+      case 3:
+        return d > 0 && f <= 0 ? -f / d : 0;
+      case 4:
+        return d < 0 && f > 0 ? (f - d - 1) / -d - 1 : 0;
+      case 5:
+        return d < 0 && f >= 0 ? f / -d : 0;
+      case 1:
+        return f % d == 0 && -f / d > 0 ? -f / d - 1 : 0;
+      default:
+        return 0;
     }
   }
 
@@ -222,30 +243,49 @@ class Thread {
   }
 
   Value special(int index) const {
-    std::uint32_t linear = thread_[0] + launch_.geometry.block[0] * (thread_[1] + launch_.geometry.block[1] * thread_[2]);
+    std::uint32_t linear = thread_[0] + launch_.geometry.block[0] *
+                                            (thread_[1] + launch_.geometry.block[1] * thread_[2]);
     Value v;
     v.known = true;
-    if (index < 3) v.bits = thread_[index];
-    else if (index < 6) v.bits = launch_.geometry.block[index - 3];
-    else if (index < 9) v.bits = block_[index - 6];
-    else if (index < 12) v.bits = launch_.geometry.grid[index - 9];
-    else if (index == 12) v.bits = linear % 32;
-    else if (index == 13) v.bits = linear / 32;
-    else if (index < 17) v.bits = block_[index - 14];
-    else if (index == 17) v.bits = launch_.geometry.grid[0];
-    else if (index == 18 || index == 19) v.bits = 0;
-    else if (index == 20) v.bits = 1;
-    else v.known = false;
+    if (index < 3)
+      v.bits = thread_[index];
+    else if (index < 6)
+      v.bits = launch_.geometry.block[index - 3];
+    else if (index < 9)
+      v.bits = block_[index - 6];
+    else if (index < 12)
+      v.bits = launch_.geometry.grid[index - 9];
+    else if (index == 12)
+      v.bits = linear % 32;
+    else if (index == 13)
+      v.bits = linear / 32;
+    else if (index < 17)
+      v.bits = block_[index - 14];
+    else if (index == 17)
+      v.bits = launch_.geometry.grid[0];
+    else if (index == 18 || index == 19)
+      v.bits = 0;
+    else if (index == 20)
+      v.bits = 1;
+    else
+      v.known = false;
     return v;
   }
 
   Value value(const Argument& a) const {
     Value v;
     switch (a.kind) {
-      case Argument::Kind::reg: v = registers_[a.index]; break;
-      case Argument::Kind::immediate: v.bits = static_cast<std::uint64_t>(a.value), v.known = true; break;
-      case Argument::Kind::special: v = special(a.index); break;
-      default: break;
+      case Argument::Kind::reg:
+        v = registers_[a.index];
+        break;
+      case Argument::Kind::immediate:
+        v.bits = static_cast<std::uint64_t>(a.value), v.known = true;
+        break;
+      case Argument::Kind::special:
+        v = special(a.index);
+        break;
+      default:
+        break;
     }
     if (a.negated && v.known) v.bits = (v.bits & 1) ^ 1;
     return v;
@@ -271,7 +311,8 @@ class Thread {
     return v;
   }
 
-  void touch(std::array<Traffic, max_roots + 1>& side, const Value& at, double bytes, bool certain) {
+  void touch(std::array<Traffic, max_roots + 1>& side, const Value& at, double bytes,
+             bool certain) {
     if (!certain) counts_->exact = false;
     Traffic& t = side[at.root >= 0 && at.root < max_roots ? at.root : max_roots];
     t.bytes += bytes * weight_;
@@ -321,7 +362,9 @@ class Thread {
         }
         break;
       }
-      case Code::cvta: set(a[0], value(a[1]), certain); break;
+      case Code::cvta:
+        set(a[0], value(a[1]), certain);
+        break;
       case Code::load_parameter: {
         if (a[0].kind == Argument::Kind::list) {
           const auto& items = program_.lists[a[0].index];
@@ -342,10 +385,12 @@ class Thread {
         forget(in);
         break;
       }
-      case Code::load_other: forget(in); break;
+      case Code::load_other:
+        forget(in);
+        break;
       case Code::store_global: {
         double bytes = in.bytes;
-        if (in.bytes == -1) {   // cp.async.bulk.global.shared [dst], [src], size
+        if (in.bytes == -1) {  // cp.async.bulk.global.shared [dst], [src], size
           Value n = value(a[2]);
           bytes = n.known ? static_cast<double>(n.bits) : 0;
           if (!n.known) counts_->exact = false;
@@ -371,7 +416,7 @@ class Thread {
       case Code::copy_async: {
         double bytes = in.bytes;
         if (in.argument_count > 3) {
-          Value n = value(a[3]);   // source size: the rest is filled with zeros
+          Value n = value(a[3]);  // source size: the rest is filled with zeros
           if (n.known) bytes = std::min(bytes, static_cast<double>(mask(n.bits, 4)));
         }
         if (bytes > 0) touch(counts_->read, address(a[1]), bytes, certain);
@@ -381,39 +426,64 @@ class Thread {
       case Code::bulk_expect: {
         Value n;
         for (int i = 0; i < in.argument_count; ++i)
-          if (a[i].kind == Argument::Kind::immediate || (i + 1 == in.argument_count && a[i].kind == Argument::Kind::reg))
+          if (a[i].kind == Argument::Kind::immediate ||
+              (i + 1 == in.argument_count && a[i].kind == Argument::Kind::reg))
             n = value(a[i]);
-        if (n.known) counts_->bulk_read += static_cast<double>(mask(n.bits, 4)) * elected_weight_, summary_.bulk += static_cast<double>(mask(n.bits, 4));
-        else counts_->exact = false;
+        if (n.known)
+          counts_->bulk_read += static_cast<double>(mask(n.bits, 4)) * elected_weight_,
+              summary_.bulk += static_cast<double>(mask(n.bits, 4));
+        else
+          counts_->exact = false;
         break;
       }
       case Code::cvt: {
         Value v = value(a[1]);
         if (v.known)
-          v.bits = mask(in.from.is_signed ? static_cast<std::uint64_t>(extend(v.bits, in.from.bytes)) : mask(v.bits, in.from.bytes), size);
+          v.bits =
+              mask(in.from.is_signed ? static_cast<std::uint64_t>(extend(v.bits, in.from.bytes))
+                                     : mask(v.bits, in.from.bytes),
+                   size);
         set(a[0], v, certain);
         break;
       }
-      case Code::add: binary([](std::uint64_t x, std::uint64_t y) { return x + y; }); break;
-      case Code::sub: binary([](std::uint64_t x, std::uint64_t y) { return x - y; }); break;
-      case Code::mul_lo: binary([](std::uint64_t x, std::uint64_t y) { return x * y; }); break;
-      case Code::and_: binary([](std::uint64_t x, std::uint64_t y) { return x & y; }); known_zero(in, certain); break;
-      case Code::or_: binary([](std::uint64_t x, std::uint64_t y) { return x | y; }); known_one(in, certain); break;
-      case Code::xor_: binary([](std::uint64_t x, std::uint64_t y) { return x ^ y; }); break;
+      case Code::add:
+        binary([](std::uint64_t x, std::uint64_t y) { return x + y; });
+        break;
+      case Code::sub:
+        binary([](std::uint64_t x, std::uint64_t y) { return x - y; });
+        break;
+      case Code::mul_lo:
+        binary([](std::uint64_t x, std::uint64_t y) { return x * y; });
+        break;
+      case Code::and_:
+        binary([](std::uint64_t x, std::uint64_t y) { return x & y; });
+        known_zero(in, certain);
+        break;
+      case Code::or_:
+        binary([](std::uint64_t x, std::uint64_t y) { return x | y; });
+        known_one(in, certain);
+        break;
+      case Code::xor_:
+        binary([](std::uint64_t x, std::uint64_t y) { return x ^ y; });
+        break;
       case Code::shl:
-        binary([&](std::uint64_t x, std::uint64_t y) { return (y & 0xffffffff) >= 8u * size ? 0 : x << (y & 0xffffffff); });
+        binary([&](std::uint64_t x, std::uint64_t y) {
+          return (y & 0xffffffff) >= 8u * size ? 0 : x << (y & 0xffffffff);
+        });
         break;
       case Code::shr:
         binary([&](std::uint64_t x, std::uint64_t y) {
           y &= 0xffffffff;
-          if (in.type.is_signed) return static_cast<std::uint64_t>(extend(x, size) >> std::min<std::uint64_t>(y, 63));
+          if (in.type.is_signed)
+            return static_cast<std::uint64_t>(extend(x, size) >> std::min<std::uint64_t>(y, 63));
           return y >= 8u * size ? 0 : mask(x, size) >> y;
         });
         break;
       case Code::min:
       case Code::max:
         binary([&](std::uint64_t x, std::uint64_t y) {
-          bool less = in.type.is_signed ? extend(x, size) < extend(y, size) : mask(x, size) < mask(y, size);
+          bool less =
+              in.type.is_signed ? extend(x, size) < extend(y, size) : mask(x, size) < mask(y, size);
           return less == (in.code == Code::min) ? x : y;
         });
         break;
@@ -425,8 +495,12 @@ class Thread {
           out.known = true;
           if (in.type.is_signed) {
             std::int64_t n = extend(x.bits, size), m = extend(y.bits, size);
-            if (m == -1) out.bits = in.code == Code::div ? static_cast<std::uint64_t>(-static_cast<std::uint64_t>(n)) : 0;
-            else out.bits = static_cast<std::uint64_t>(in.code == Code::div ? n / m : n % m);
+            if (m == -1)
+              out.bits = in.code == Code::div
+                             ? static_cast<std::uint64_t>(-static_cast<std::uint64_t>(n))
+                             : 0;
+            else
+              out.bits = static_cast<std::uint64_t>(in.code == Code::div ? n / m : n % m);
           } else {
             std::uint64_t n = mask(x.bits, size);
             out.bits = in.code == Code::div ? n / d : n % d;
@@ -441,14 +515,19 @@ class Thread {
         set(a[0], out, certain);
         break;
       }
-      case Code::mul_hi: set(a[0], high(value(a[1]), value(a[2]), in), certain); break;
+      case Code::mul_hi:
+        set(a[0], high(value(a[1]), value(a[2]), in), certain);
+        break;
       case Code::mad_lo:
       case Code::mad_wide:
       case Code::mad_hi: {
         Value x = value(a[1]), y = value(a[2]), z = value(a[3]), product, out;
-        if (in.code == Code::mad_wide) product = wide(x, y, in);
-        else if (in.code == Code::mad_hi) product = high(x, y, in);
-        else product.known = x.known && y.known, product.bits = x.bits * y.bits;
+        if (in.code == Code::mad_wide)
+          product = wide(x, y, in);
+        else if (in.code == Code::mad_hi)
+          product = high(x, y, in);
+        else
+          product.known = x.known && y.known, product.bits = x.bits * y.bits;
         out.known = product.known && z.known;
         out.root = z.root >= 0 ? z.root : x.root >= 0 ? x.root : y.root;
         out.bits = mask(product.bits + z.bits, in.code == Code::mad_wide ? 2 * size : size);
@@ -477,19 +556,25 @@ class Thread {
         Value x = value(a[1]), y = value(a[2]), out;
         out.known = x.known && y.known;
         if (out.known) {
-          bool less = in.type.is_signed ? extend(x.bits, size) < extend(y.bits, size) : mask(x.bits, size) < mask(y.bits, size);
+          bool less = in.type.is_signed ? extend(x.bits, size) < extend(y.bits, size)
+                                        : mask(x.bits, size) < mask(y.bits, size);
           bool equal = mask(x.bits, size) == mask(y.bits, size);
           bool results[6] = {equal, !equal, less, less || equal, !less && !equal, !less};
           out.bits = results[in.compare];
         }
         if (in.combine && in.argument_count > 3) {
           Value z = value(a[3]);
-          bool decided = in.combine == 1 ? (z.known && !z.bits) || (out.known && !out.bits)
-                         : in.combine == 2 ? (z.known && z.bits) || (out.known && out.bits) : false;
-          if (decided) out.bits = in.combine == 2, out.known = true;
+          bool decided = in.combine == 1   ? (z.known && !z.bits) || (out.known && !out.bits)
+                         : in.combine == 2 ? (z.known && z.bits) || (out.known && out.bits)
+                                           : false;
+          if (decided)
+            out.bits = in.combine == 2, out.known = true;
           else {
             out.known &= z.known;
-            if (out.known) out.bits = in.combine == 1 ? out.bits & z.bits : in.combine == 2 ? out.bits | z.bits : out.bits ^ z.bits;
+            if (out.known)
+              out.bits = in.combine == 1   ? out.bits & z.bits
+                         : in.combine == 2 ? out.bits | z.bits
+                                           : out.bits ^ z.bits;
           }
         }
         set(a[0], out, certain);
@@ -500,17 +585,23 @@ class Thread {
           registers_[a[0].second] = other;
         }
         if (certain && a[0].kind == Argument::Kind::reg && !in.combine && x.known && y.known) {
-          compared_[a[0].index] = {true, in.compare,
-                                   in.type.is_signed ? extend(x.bits, size) : static_cast<std::int64_t>(mask(x.bits, size)),
-                                   in.type.is_signed ? extend(y.bits, size) : static_cast<std::int64_t>(mask(y.bits, size))};
+          compared_[a[0].index] = {
+              true, in.compare,
+              in.type.is_signed ? extend(x.bits, size)
+                                : static_cast<std::int64_t>(mask(x.bits, size)),
+              in.type.is_signed ? extend(y.bits, size)
+                                : static_cast<std::int64_t>(mask(y.bits, size))};
         }
         break;
       }
       case Code::selp: {
         Value p = value(a[3]), x = value(a[1]), y = value(a[2]), out;
-        if (p.known) out = p.bits & 1 ? x : y;
-        else if (x.known && y.known && x.bits == y.bits) out = x;
-        else out.root = x.root >= 0 ? x.root : y.root;
+        if (p.known)
+          out = p.bits & 1 ? x : y;
+        else if (x.known && y.known && x.bits == y.bits)
+          out = x;
+        else
+          out.root = x.root >= 0 ? x.root : y.root;
         set(a[0], out, certain);
         break;
       }
@@ -521,7 +612,8 @@ class Thread {
           int p = static_cast<int>(pos.bits & 0xff), l = static_cast<int>(length.bits & 0xff);
           std::uint64_t field = p >= 64 ? 0 : mask(x.bits, size) >> p;
           if (l < 64) field &= (std::uint64_t{1} << l) - 1;
-          if (in.type.is_signed && l > 0 && l < 64 && (field >> (l - 1) & 1)) field |= ~((std::uint64_t{1} << l) - 1);
+          if (in.type.is_signed && l > 0 && l < 64 && (field >> (l - 1) & 1))
+            field |= ~((std::uint64_t{1} << l) - 1);
           out.bits = mask(field, size);
         }
         set(a[0], out, certain);
@@ -533,8 +625,10 @@ class Thread {
         if (out.known) {
           int p = static_cast<int>(pos.bits & 0xff), l = static_cast<int>(length.bits & 0xff);
           std::uint64_t ones = l >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << l) - 1;
-          if (p < 64) out.bits = mask((base.bits & ~(ones << p)) | ((f.bits & ones) << p), size);
-          else out.bits = base.bits;
+          if (p < 64)
+            out.bits = mask((base.bits & ~(ones << p)) | ((f.bits & ones) << p), size);
+          else
+            out.bits = base.bits;
         }
         set(a[0], out, certain);
         break;
@@ -557,7 +651,8 @@ class Thread {
         out.known = x.known && y.known && z.known && table.known;
         if (out.known)
           for (int bit = 0; bit < 32; ++bit) {
-            int index = static_cast<int>((x.bits >> bit & 1) << 2 | (y.bits >> bit & 1) << 1 | (z.bits >> bit & 1));
+            int index = static_cast<int>((x.bits >> bit & 1) << 2 | (y.bits >> bit & 1) << 1 |
+                                         (z.bits >> bit & 1));
             out.bits |= (table.bits >> index & 1) << bit;
           }
         set(a[0], out, certain);
@@ -574,7 +669,7 @@ class Thread {
         Value v;
         v.known = true;
         v.bits = special(12).bits == 0;
-        if (a[0].second >= 0) registers_[a[0].second] = v;   // elect.sync lane|predicate, mask
+        if (a[0].second >= 0) registers_[a[0].second] = v;  // elect.sync lane|predicate, mask
         v.bits = 0;
         set(a[0], v, certain);
         break;
@@ -594,12 +689,18 @@ class Thread {
         forget(in);
         break;
       case Code::tcgen_mma: {
-        // tcgen05.mma [d], a, b, idesc, enable: N >> 3 in bits 17–22, M >> 4 in bits 24–28; one thread issues.
+        // tcgen05.mma [d], a, b, idesc, enable: N >> 3 in bits 17–22, M >> 4 in bits 24–28; one
+        // thread issues.
         Value descriptor = value(a[3]);
         double n = 128, m = 128;
-        if (descriptor.known) n = static_cast<double>((descriptor.bits >> 17 & 0x3f) << 3), m = static_cast<double>((descriptor.bits >> 24 & 0x1f) << 4);
-        else counts_->exact = false;
-        double k = program_.dtype == DType::tf32 ? 8 : program_.dtype == DType::f8e4m3 || program_.dtype == DType::i8 ? 32 : 16;
+        if (descriptor.known)
+          n = static_cast<double>((descriptor.bits >> 17 & 0x3f) << 3),
+          m = static_cast<double>((descriptor.bits >> 24 & 0x1f) << 4);
+        else
+          counts_->exact = false;
+        double k = program_.dtype == DType::tf32                                    ? 8
+                   : program_.dtype == DType::f8e4m3 || program_.dtype == DType::i8 ? 32
+                                                                                    : 16;
         counts_->tensor_flops += 2 * m * n * k * elected_weight_;
         summary_.tensor_flops += 2 * m * n * k;
         break;
@@ -622,7 +723,8 @@ class Thread {
         for (int i = 0; i < in.argument_count; ++i)
           if (a[i].kind == Argument::Kind::reg) registers_[a[i].index] = Value{};
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -630,7 +732,8 @@ class Thread {
   void known_zero(const Instruction& in, bool certain) {
     Value x = value(in.arguments[1]), y = value(in.arguments[2]);
     if (x.known == y.known) return;
-    if ((x.known && mask(x.bits, in.type.bytes) == 0) || (y.known && mask(y.bits, in.type.bytes) == 0)) {
+    if ((x.known && mask(x.bits, in.type.bytes) == 0) ||
+        (y.known && mask(y.bits, in.type.bytes) == 0)) {
       Value zero;
       zero.known = true;
       set(in.arguments[0], zero, certain);
@@ -652,8 +755,11 @@ class Thread {
     Value out;
     out.known = x.known && y.known;
     int size = in.type.bytes;
-    if (in.type.is_signed) out.bits = static_cast<std::uint64_t>(extend(x.bits, size)) * static_cast<std::uint64_t>(extend(y.bits, size));
-    else out.bits = mask(x.bits, size) * mask(y.bits, size);
+    if (in.type.is_signed)
+      out.bits = static_cast<std::uint64_t>(extend(x.bits, size)) *
+                 static_cast<std::uint64_t>(extend(y.bits, size));
+    else
+      out.bits = mask(x.bits, size) * mask(y.bits, size);
     out.bits = mask(out.bits, 2 * size);
     return out;
   }
@@ -665,7 +771,8 @@ class Thread {
       __int128 product = static_cast<__int128>(extend(x.bits, size)) * extend(y.bits, size);
       out.bits = mask(static_cast<std::uint64_t>(product >> (8 * size)), size);
     } else {
-      unsigned __int128 product = static_cast<unsigned __int128>(mask(x.bits, size)) * mask(y.bits, size);
+      unsigned __int128 product =
+          static_cast<unsigned __int128>(mask(x.bits, size)) * mask(y.bits, size);
       out.bits = mask(static_cast<std::uint64_t>(product >> (8 * size)), size);
     }
     return out;
@@ -673,9 +780,12 @@ class Thread {
 
   Value parameter(const Argument& a, int size, bool is_signed) const {
     Value v;
-    if (a.parameter < 0 || static_cast<std::size_t>(a.parameter) >= program_.parameters.size() || !launch_.arguments) return v;
+    if (a.parameter < 0 || static_cast<std::size_t>(a.parameter) >= program_.parameters.size() ||
+        !launch_.arguments)
+      return v;
     const auto& sizes = launch_.kernel->parameter_sizes;
-    std::size_t bytes = static_cast<std::size_t>(a.parameter) < sizes.size() ? sizes[a.parameter] : 0;
+    std::size_t bytes =
+        static_cast<std::size_t>(a.parameter) < sizes.size() ? sizes[a.parameter] : 0;
     if (a.value < 0 || static_cast<std::size_t>(a.value) + size > bytes || size > 8) return v;
     const auto* p = static_cast<const std::byte*>(launch_.arguments[a.parameter]);
     if (!p) return v;
@@ -702,28 +812,31 @@ class Thread {
   int bulk_stores_{};
 };
 
-// Indices along one axis of the grid and how many blocks each stands for. The last one may be cut off by a
-// mask and stands for itself.
+// Indices along one axis of the grid and how many blocks each stands for. The last one may be cut
+// off by a mask and stands for itself.
 struct Axis {
   std::vector<std::uint32_t> at;
   std::vector<double> weight;
-  bool sampled{};   // blocks differ along the axis and not all are run
+  bool sampled{};  // blocks differ along the axis and not all are run
 };
 
 Axis axis(std::uint32_t n, bool varies, std::uint32_t samples) {
   Axis a;
-  auto add = [&a](std::uint32_t at, double weight) { a.at.push_back(at), a.weight.push_back(weight); };
+  auto add = [&a](std::uint32_t at, double weight) {
+    a.at.push_back(at), a.weight.push_back(weight);
+  };
   if (n <= 2 || (varies && n <= 2 * samples)) {
     for (std::uint32_t i = 0; i < n; ++i) add(i, 1);
   } else if (!varies) {
     add(0, n - 1);
     add(n - 1, 1);
   } else {
-    // The middles of equal stretches: exact where the work grows by the same amount from block to block. The
-    // first block counts for nothing but shows where the addresses begin.
+    // The middles of equal stretches: exact where the work grows by the same amount from block to
+    // block. The first block counts for nothing but shows where the addresses begin.
     add(0, 0);
     for (std::uint32_t i = 0; i < samples; ++i)
-      add(static_cast<std::uint32_t>((2.0 * i + 1) * (n - 1) / (2.0 * samples)), static_cast<double>(n - 1) / samples);
+      add(static_cast<std::uint32_t>((2.0 * i + 1) * (n - 1) / (2.0 * samples)),
+          static_cast<double>(n - 1) / samples);
     add(n - 1, 1);
     a.sampled = true;
   }
@@ -740,8 +853,10 @@ Totals count(const Program& program, const Launch& launch) {
     bool eight = program.parameters[i].bytes == 8;
     if (!eight || !launch.arguments || i >= launch.kernel->parameter_sizes.size()) continue;
     std::uint64_t word = 0;
-    if (launch.kernel->parameter_sizes[i] == 8 && launch.arguments[i]) std::memcpy(&word, launch.arguments[i], 8);
-    bool device = launch.extent ? word > 0xffff && launch.extent(word) > 0 : program.parameters[i].pointer || word > 0xffffffff;
+    if (launch.kernel->parameter_sizes[i] == 8 && launch.arguments[i])
+      std::memcpy(&word, launch.arguments[i], 8);
+    bool device = launch.extent ? word > 0xffff && launch.extent(word) > 0
+                                : program.parameters[i].pointer || word > 0xffffffff;
     if (device && i < max_roots) arguments[i].root = static_cast<std::int16_t>(i);
   }
 
@@ -752,7 +867,8 @@ Totals count(const Program& program, const Launch& launch) {
   constexpr std::uint64_t budget = 600000, one_thread = 1000000;
   Thread thread(program, launch, arguments, one_thread);
   auto coordinates = [&](std::uint32_t linear) {
-    return std::array<std::uint32_t, 3>{linear % g.block[0], linear / g.block[0] % g.block[1], linear / g.block[0] / g.block[1]};
+    return std::array<std::uint32_t, 3>{linear % g.block[0], linear / g.block[0] % g.block[1],
+                                        linear / g.block[0] / g.block[1]};
   };
 
   Counts probe;
@@ -760,7 +876,8 @@ Totals count(const Program& program, const Launch& launch) {
   std::uint64_t cost = std::max<std::uint64_t>(1, thread.steps());
   std::uint64_t runs = std::clamp<std::uint64_t>(budget / cost, 16, 8192);
 
-  // Does the work depend on where the block is? Look at a block in the middle and at the last but one.
+  // Does the work depend on where the block is? Look at a block in the middle and at the last but
+  // one.
   std::array<Axis, 3> axes;
   std::array<bool, 3> varies{};
   int varying = 0;
@@ -781,14 +898,16 @@ Totals count(const Program& program, const Launch& launch) {
   std::uint32_t samples = varying <= 1 ? 8 : varying == 2 ? 4 : 3;
   for (int d = 0; d < 3; ++d) axes[d] = axis(g.grid[d], varies[d], samples);
   std::size_t blocks = axes[0].at.size() * axes[1].at.size() * axes[2].at.size();
-  auto threads = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(runs / std::max<std::size_t>(1, blocks), 2, block_threads));
+  auto threads = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(runs / std::max<std::size_t>(1, blocks), 2, block_threads));
   // Whole warps look alike but for their place: spread the sample over lanes and warps.
   std::vector<std::uint32_t> picks;
   if (threads >= block_threads) {
     for (std::uint32_t i = 0; i < block_threads; ++i) picks.push_back(i);
   } else {
     for (std::uint32_t i = 0; i < threads; ++i)
-      picks.push_back(static_cast<std::uint32_t>(static_cast<std::uint64_t>(i) * (block_threads - 1) / std::max(1u, threads - 1)));
+      picks.push_back(static_cast<std::uint32_t>(static_cast<std::uint64_t>(i) *
+                                                 (block_threads - 1) / std::max(1u, threads - 1)));
     if (program.elects)
       for (std::uint32_t i = 0; i < block_threads; i += 32) picks.push_back(i);
     std::sort(picks.begin(), picks.end());
@@ -806,8 +925,8 @@ Totals count(const Program& program, const Launch& launch) {
         Summary one;
         bool same = true;
         for (std::size_t i = 0; i < picks.size(); ++i) {
-          Summary s = thread.run({axes[0].at[x], axes[1].at[y], axes[2].at[z]}, coordinates(picks[i]), weight,
-                                 elected, counts);
+          Summary s = thread.run({axes[0].at[x], axes[1].at[y], axes[2].at[z]},
+                                 coordinates(picks[i]), weight, elected, counts);
           if (i == 0) one = s;
           same &= s == one;
         }

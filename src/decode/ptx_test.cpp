@@ -1,9 +1,13 @@
 // Kernels that Triton compiled (testdata/triton_kernels.py), whose work is known by construction.
 #include "decode/ptx.h"
 
+#include "decode/triton_cache.h"
+
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -12,7 +16,9 @@ namespace {
 
 constexpr std::uint64_t device = 0x7f0000000000, each = std::uint64_t{1} << 36;
 
-std::uint64_t extent(std::uint64_t address) { return address >= device ? each - address % each : 0; }
+std::uint64_t extent(std::uint64_t address) {
+  return address >= device ? each - address % each : 0;
+}
 
 struct Case {
   std::string text;
@@ -21,9 +27,10 @@ struct Case {
   std::vector<void*> pointers;
   Launch launch;
 
-  // The first `tensors` parameters are device pointers, the rest scalars, then Triton's two scratch pointers.
-  Case(const std::string& file, const std::string& entry, int tensors, std::vector<std::uint64_t> scalars,
-       std::array<std::uint32_t, 3> grid) {
+  // The first `tensors` parameters are device pointers, the rest scalars, then Triton's two scratch
+  // pointers.
+  Case(const std::string& file, const std::string& entry, int tensors,
+       std::vector<std::uint64_t> scalars, std::array<std::uint32_t, 3> grid) {
     std::ifstream in(MAYA_SOURCE_DIR "/src/decode/testdata/" + file);
     std::stringstream s;
     s << in.rdbuf();
@@ -63,11 +70,12 @@ TEST(Ptx, PointwiseStopsAtTheMask) {
 }
 
 TEST(Ptx, LoopsRunToTheSizeAndRereadOperandsCountOnce) {
-  TritonKernel w = Case("weighted_sum_80.ptx", "weighted_sum", 3, {1000, 3000}, {250, 1, 1}).decode();
+  TritonKernel w =
+      Case("weighted_sum_80.ptx", "weighted_sum", 3, {1000, 3000}, {250, 1, 1}).decode();
   EXPECT_EQ(w.bytes_read, 1000 * 3000 * 2 + 3000 * 4);
   EXPECT_EQ(w.bytes_written, 4000);
-  EXPECT_GE(w.flops, 2 * 1000 * 3072);                   // full tiles are computed
-  EXPECT_LE(w.flops, 1.2 * 2 * 1000 * 3072);             // and summed over the threads
+  EXPECT_GE(w.flops, 2 * 1000 * 3072);        // full tiles are computed
+  EXPECT_LE(w.flops, 1.2 * 2 * 1000 * 3072);  // and summed over the threads
 }
 
 TEST(Ptx, RowsPickedByUnknownIndexAreCountedWhole) {
@@ -78,7 +86,8 @@ TEST(Ptx, RowsPickedByUnknownIndexAreCountedWhole) {
 
 TEST(Ptx, MatrixProductOnThreeGenerationsOfTensorCores) {
   for (const char* file : {"matmul_80.ptx", "matmul_90.ptx", "matmul_100.ptx"}) {
-    TritonKernel w = Case(file, "matmul", 3, {2048, 1024, 4096, 4096, 1024, 1024}, {32, 16, 1}).decode();
+    TritonKernel w =
+        Case(file, "matmul", 3, {2048, 1024, 4096, 4096, 1024, 1024}, {32, 16, 1}).decode();
     EXPECT_EQ(w.tensor_flops, 2ll * 2048 * 1024 * 4096) << file;
     EXPECT_EQ(w.bytes_read, 2 * (2048 * 4096 + 4096 * 1024)) << file;
     EXPECT_EQ(w.bytes_written, 2 * 2048 * 1024) << file;
@@ -107,6 +116,38 @@ TEST(Ptx, ArgumentsChangeTheKeyAddressesDoNot) {
   b.values[3] = 1001;
   ASSERT_EQ(n, decoder->key(b.launch, y, sizeof y));
   EXPECT_NE(std::memcmp(x, y, n), 0);
+}
+
+TEST(TritonCache, FindsThePtxByTheCubinsBytes) {
+  std::string root = testing::TempDir() + "/maya_triton_cache";
+  for (const char* hash : {"AAAA", "BBBB"}) {
+    std::filesystem::create_directories(root + "/" + hash);
+    std::ofstream(root + "/" + hash + "/kernel.cubin") << "\x7f"
+                                                       << "ELF of " << hash;
+    std::ofstream(root + "/" + hash + "/kernel.ptx") << "ptx of " << hash;
+  }
+  setenv("TRITON_CACHE_DIR", root.c_str(), 1);
+  auto found = find_triton_ptx("kernel",
+                               "\x7f"
+                               "ELF of BBBB");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, "ptx of BBBB");
+  EXPECT_FALSE(find_triton_ptx("kernel",
+                               "\x7f"
+                               "ELF of CCCC"));
+  EXPECT_FALSE(find_triton_ptx("other",
+                               "\x7f"
+                               "ELF of BBBB"));
+  // Compiled later: found on the next miss.
+  std::filesystem::create_directories(root + "/DDDD");
+  std::ofstream(root + "/DDDD/late.cubin") << "\x7f"
+                                           << "ELF";
+  std::ofstream(root + "/DDDD/late.ptx") << "late";
+  EXPECT_TRUE(find_triton_ptx("late",
+                              "\x7f"
+                              "ELF"));
+  unsetenv("TRITON_CACHE_DIR");
+  std::filesystem::remove_all(root);
 }
 
 TEST(Ptx, BrokenTextIsRefusedOrCountedAsInexact) {

@@ -11,16 +11,22 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
     // <acc, unroll, dist, transform>(numel, philox, dist, transform)
     DType dtype = DType::f32;
     std::size_t at = kernel.demangled.find("distribution_nullary_kernel<");
-    if (at != std::string::npos) dtype = first_dtype(std::string_view(kernel.demangled).substr(at + 28));
-    else if (!name.templates.empty()) dtype = template_dtype(name, 0, DType::f32);
+    if (at != std::string::npos)
+      dtype = first_dtype(std::string_view(kernel.demangled).substr(at + 28));
+    else if (!name.templates.empty())
+      dtype = template_dtype(name, 0, DType::f32);
     if (dtype == DType::unknown) dtype = DType::f32;
-    return make(whole(kernel, {0}), [dtype](const Arguments& a, Decoded& d) {
-      Random work;
-      work.elements = a.integer(0);
-      if (work.elements <= 0) work.elements = static_cast<std::int64_t>(a.geometry().threads()) * 4;
-      work.dtype = dtype;
-      d.op.work = work;
-    }, is_integer(dtype));
+    return make(
+        whole(kernel, {0}),
+        [dtype](const Arguments& a, Decoded& d) {
+          Random work;
+          work.elements = a.integer(0);
+          if (work.elements <= 0)
+            work.elements = static_cast<std::int64_t>(a.geometry().threads()) * 4;
+          work.dtype = dtype;
+          d.op.work = work;
+        },
+        is_integer(dtype));
   }
   if (starts_with(leaf, "fused_dropout_kernel")) {
     DType dtype = template_dtype(name, 0, DType::f32);

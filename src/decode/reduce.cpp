@@ -1,8 +1,8 @@
 // ATen's reduce_kernel<threads, output_vec, ReduceOp<in, ops, index, out, vt0, vec>>(ReduceOp).
 //
-// ReduceOp = { ops, ident, ReduceConfig, OffsetCalculator<1>, OffsetCalculator<2>, src, dst[2], … }.
-// The sizes of ops and ident vary with the type, so the config is found by its own contents: its block
-// and grid must be the launch's.
+// ReduceOp = { ops, ident, ReduceConfig, OffsetCalculator<1>, OffsetCalculator<2>, src, dst[2], …
+// }. The sizes of ops and ident vary with the type, so the config is found by its own contents: its
+// block and grid must be the launch's.
 #include <atomic>
 
 #include "decode/offsets.h"
@@ -11,7 +11,7 @@
 namespace maya::decode {
 namespace {
 
-struct Config {   // ATen/native/cuda/Reduce.cuh, unchanged from 1.6 on
+struct Config {  // ATen/native/cuda/Reduce.cuh, unchanged from 1.6 on
   std::int32_t element_size, inputs, outputs, step_input, step_output, ctas_per_output;
   std::int32_t input_mult[3], output_mult[2];
   std::int32_t block_width, block_height, threads;
@@ -24,9 +24,11 @@ ReduceKind kind_of(std::string_view ops) {
   if (contains(ops, "MeanOps")) return ReduceKind::mean;
   if (contains(ops, "sum_functor") || contains(ops, "nansum")) return ReduceKind::sum;
   if (contains(ops, "ArgMax") || contains(ops, "ArgMin")) return ReduceKind::argmax;
-  if (contains(ops, "MinMax") || contains(ops, "MaxOps") || contains(ops, "MaxNan") || contains(ops, "max_values"))
+  if (contains(ops, "MinMax") || contains(ops, "MaxOps") || contains(ops, "MaxNan") ||
+      contains(ops, "max_values"))
     return ReduceKind::max;
-  if (contains(ops, "MinOps") || contains(ops, "MinNan") || contains(ops, "min_values")) return ReduceKind::min;
+  if (contains(ops, "MinOps") || contains(ops, "MinNan") || contains(ops, "min_values"))
+    return ReduceKind::min;
   if (contains(ops, "Norm") || contains(ops, "norm")) return ReduceKind::norm;
   if (contains(ops, "or_kernel") || contains(ops, "and_kernel")) return ReduceKind::any;
   if (contains(ops, "prod_functor") || contains(ops, "ReductionMulOp")) return ReduceKind::product;
@@ -53,14 +55,15 @@ class Reduce : public Decoder {
   DType in{DType::f32}, out_type{DType::f32};
   ReduceKind kind{};
   std::string function;
-  bool with_index{};   // max/min with indices: two outputs
+  bool with_index{};  // max/min with indices: two outputs
   mutable std::atomic<std::int32_t> config_at{-1};
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments arguments(launch);
     std::int32_t at = place(arguments);
     if (at < 0) return 0;
-    const std::byte* p = arguments.raw(0, at, sizeof(Config) + Offsets::bytes(1) + Offsets::bytes(2));
+    const std::byte* p =
+        arguments.raw(0, at, sizeof(Config) + Offsets::bytes(1) + Offsets::bytes(2));
     if (!p || capacity < 24) return 0;
     std::memcpy(out, p, 12);
     std::uint64_t h = Offsets::hash(p + sizeof(Config), 1);
@@ -99,7 +102,9 @@ class Reduce : public Decoder {
     bool shapes = calc && reduced.read(calc, 1, c.inputs) &&
                   kept.read(calc + Offsets::bytes(1), 2, c.outputs);
     int size = std::max(1, bits(in) / 8), out_size = std::max(1, bits(out_type) / 8);
-    std::size_t source = (static_cast<std::size_t>(at) + sizeof c + Offsets::bytes(1) + Offsets::bytes(2) + 7) / 8 * 8;
+    std::size_t source =
+        (static_cast<std::size_t>(at) + sizeof c + Offsets::bytes(1) + Offsets::bytes(2) + 7) / 8 *
+        8;
     std::uint64_t src = arguments.pointer(0, source), dst = arguments.pointer(0, source + 8);
     std::uint64_t dst2 = arguments.pointer(0, source + 16);
     if (shapes) {
@@ -109,7 +114,8 @@ class Reduce : public Decoder {
       read(out, src, span);
       write(out, dst, kept.span(0, out_size, true));
       if (with_index && arguments.at<std::int32_t>(0, source + 60) > 1)
-        write(out, dst2, kept.span(0, out_size, true) / out_size * (function == "minmax" ? out_size : 8));
+        write(out, dst2,
+              kept.span(0, out_size, true) / out_size * (function == "minmax" ? out_size : 8));
       semantics(out, reduced, kept, src, dst, dst2, arguments.at<std::int32_t>(0, source + 60) > 1);
     }
     out.op.work = work;
@@ -140,8 +146,8 @@ class Reduce : public Decoder {
     return -1;
   }
 
-  void semantics(Decoded& out, const Offsets& reduced, const Offsets& kept, std::uint64_t src, std::uint64_t dst,
-                 std::uint64_t dst2, bool two) const {
+  void semantics(Decoded& out, const Offsets& reduced, const Offsets& kept, std::uint64_t src,
+                 std::uint64_t dst, std::uint64_t dst2, bool two) const {
     int rank = reduced.dims + kept.dims;
     if (function.empty() || rank > 8) return;
     Semantics& s = out.semantics;
@@ -167,7 +173,8 @@ class Reduce : public Decoder {
     s.inputs = {from};
     s.outputs = {to};
     if (function == "minmax") {
-      // Two outputs of the same shape, least and greatest: the greatest is what code looks at (bincount).
+      // Two outputs of the same shape, least and greatest: the greatest is what code looks at
+      // (bincount).
       s.function = "max";
       s.outputs[0].address = dst2;
       s.outputs.push_back(to);
@@ -205,12 +212,15 @@ Made prepare_reduce(const Kernel&, const Name& name) {
   std::vector<std::string> t = split_arguments(inner);
   auto d = std::make_unique<Reduce>();
   if (!t.empty()) d->in = dtype_of(t[0]);
-  if (t.size() > 3) d->out_type = dtype_of(t[3]);
-  else d->out_type = d->in;
+  if (t.size() > 3)
+    d->out_type = dtype_of(t[3]);
+  else
+    d->out_type = d->in;
   std::string_view ops = t.size() > 1 ? std::string_view(t[1]) : inner;
   d->kind = kind_of(ops);
   d->function = function_of(ops);
-  d->with_index = contains(ops, "MaxOps") || contains(ops, "MinOps");   // also MinMaxOps: two outputs
+  d->with_index =
+      contains(ops, "MaxOps") || contains(ops, "MinOps");  // also MinMaxOps: two outputs
   return d;
 }
 

@@ -18,7 +18,11 @@ Decoded RuleDecoder::decode(const Launch& launch) const {
   Decoded out;
   out.op.geometry = launch.geometry;
   out.op.name = launch.kernel->demangled;
-  body_(Arguments(launch), out);
+  try {
+    body_(Arguments(launch), out);
+  } catch (...) {  // out of memory at worst: the training process must not notice
+    out.recognised = false;
+  }
   return out;
 }
 
@@ -47,11 +51,13 @@ Made make(std::vector<KeyPart> parts, Body body, bool values) {
 }
 
 void read(Decoded& out, std::uint64_t address, std::int64_t bytes) {
-  if (address && bytes > 0) out.accesses.push_back({address, static_cast<std::uint64_t>(bytes), false});
+  if (address && bytes > 0)
+    out.accesses.push_back({address, static_cast<std::uint64_t>(bytes), false});
 }
 
 void write(Decoded& out, std::uint64_t address, std::int64_t bytes) {
-  if (address && bytes > 0) out.accesses.push_back({address, static_cast<std::uint64_t>(bytes), true});
+  if (address && bytes > 0)
+    out.accesses.push_back({address, static_cast<std::uint64_t>(bytes), true});
 }
 
 }  // namespace maya::decode

@@ -21,7 +21,8 @@ class Arguments {
   std::uint64_t grid(int i) const { return launch_.geometry.grid[i]; }
   std::uint64_t block(int i) const { return launch_.geometry.block[i]; }
 
-  // Zero when the parameter is missing or too small: a wrong size becomes a small op, never a crash.
+  // Zero when the parameter is missing or too small: a wrong size becomes a small op, never a
+  // crash.
   template <class T>
   T at(std::size_t index, std::size_t offset = 0) const {
     T value{};
@@ -120,8 +121,8 @@ Made prepare_cub(const Kernel&, const Name&);
 Made prepare_pool(const Kernel&, const Name&);
 Made prepare_gemm(const Kernel&, const Name&);
 Made prepare_package(const Kernel&, const Name&);
-Made prepare_signature(const Kernel&, const Name&);   // known names, read off their parameter lists
+Made prepare_signature(const Kernel&, const Name&);  // known names, read off their parameter lists
 Made prepare_triton(const Kernel&, const Name&);
-Made prepare_unknown(const Kernel&, const Name&);     // never null
+Made prepare_unknown(const Kernel&, const Name&);  // never null
 
 }  // namespace maya::decode

@@ -1,12 +1,12 @@
-// Softmax: ATen's persistent (warp), block, shared-memory, register and spatial kernels, and the scaled,
-// masked ones of Megatron and Apex.
+// Softmax: ATen's persistent (warp), block, shared-memory, register and spatial kernels, and the
+// scaled, masked ones of Megatron and Apex.
 #include "decode/rule.h"
 
 namespace maya::decode {
 namespace {
 
-Made softmax(const Kernel& kernel, const Name& name, DType in, DType out, Direction direction, bool log,
-             bool masked, std::function<void(const Arguments&, Softmax&)> sizes) {
+Made softmax(const Kernel& kernel, const Name& name, DType in, DType out, Direction direction,
+             bool log, bool masked, std::function<void(const Arguments&, Softmax&)> sizes) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Softmax work;
     work.in = in;
@@ -32,8 +32,9 @@ Made prepare_softmax(const Kernel& kernel, const Name& name) {
   bool log = contains(kernel.demangled, "LogSoftMax");
 
   if (leaf == "softmax_warp_forward" || leaf == "softmax_warp_backward") {
-    // forward <in, out, acc, log2_elements, is_log, is_masked, warp>(dst, src, batch, stride, count, …)
-    // backward <in, out, acc, log2_elements, is_log, …>(gin, grad, output, batch, stride, count, …)
+    // forward <in, out, acc, log2_elements, is_log, is_masked, warp>(dst, src, batch, stride,
+    // count, …) backward <in, out, acc, log2_elements, is_log, …>(gin, grad, output, batch, stride,
+    // count, …)
     DType in = template_dtype(name, 0, DType::f32), out = template_dtype(name, 1, DType::f32);
     std::size_t first = backward ? 3 : 2;
     bool masked = template_number(name, 5, 0) != 0;
@@ -45,8 +46,10 @@ Made prepare_softmax(const Kernel& kernel, const Name& name) {
   }
   if (starts_with(leaf, "cunn_SoftMax")) {
     // <ILP, in, acc, out, Epilogue>(dst, src, [src,] classes), one block per row; Reg has no ILP.
-    std::size_t first = dtype_of(name.templates.empty() ? "" : name.templates[0]) == DType::unknown ? 1 : 0;
-    DType in = template_dtype(name, first, DType::f32), out = template_dtype(name, first + 2, DType::f32);
+    std::size_t first =
+        dtype_of(name.templates.empty() ? "" : name.templates[0]) == DType::unknown ? 1 : 0;
+    DType in = template_dtype(name, first, DType::f32),
+          out = template_dtype(name, first + 2, DType::f32);
     std::size_t classes = name.parameters.empty() ? (backward ? 3 : 2) : name.parameters.size() - 1;
     return softmax(kernel, name, in, out, direction, log, false,
                    [classes](const Arguments& a, Softmax& work) {
@@ -65,32 +68,35 @@ Made prepare_softmax(const Kernel& kernel, const Name& name) {
                    });
   }
   if (contains(leaf, "scaled") && contains(leaf, "softmax_warp")) {
-    // Megatron/Apex: <in, out, acc, log2>(dst, src, [mask,] scale, micro_batch, [stride,] element_count …)
+    // Megatron/Apex: <in, out, acc, log2>(dst, src, [mask,] scale, micro_batch, [stride,]
+    // element_count …)
     DType in = template_dtype(name, 0, DType::f16), out = template_dtype(name, 1, DType::f16);
     int log2 = static_cast<int>(template_number(name, 3, 10));
     bool masked = contains(leaf, "masked");
     std::vector<std::size_t> integers;
     for (std::size_t i = 0; i < name.parameters.size(); ++i)
       if (is_integer_scalar(name.parameters[i])) integers.push_back(i);
-    return softmax(kernel, name, in, out, direction, false, masked,
-                   [=](const Arguments& a, Softmax& work) {
-                     std::int64_t limit = std::int64_t{1} << log2, cols = 0;
-                     for (std::size_t i : integers) {
-                       std::int64_t v = a.integer(i);
-                       if (v <= limit && v > limit / 2) cols = v;
-                     }
-                     work.cols = cols ? cols : limit;
-                     // A warp takes two rows up to 128 columns; the grid covers all rows.
-                     std::int64_t per_warp = limit <= 128 ? 2 : 1;
-                     work.rows = static_cast<std::int64_t>(a.geometry().blocks() * a.block(1)) * per_warp;
-                   });
+    return softmax(
+        kernel, name, in, out, direction, false, masked, [=](const Arguments& a, Softmax& work) {
+          std::int64_t limit = std::int64_t{1} << log2, cols = 0;
+          for (std::size_t i : integers) {
+            std::int64_t v = a.integer(i);
+            if (v <= limit && v > limit / 2) cols = v;
+          }
+          work.cols = cols ? cols : limit;
+          // A warp takes two rows up to 128 columns; the grid covers all rows.
+          std::int64_t per_warp = limit <= 128 ? 2 : 1;
+          work.rows = static_cast<std::int64_t>(a.geometry().blocks() * a.block(1)) * per_warp;
+        });
   }
-  if (leaf == "cuda_sparse_coo_softmax_kernel" || leaf == "cuda_sparse_coo_softmax_backward_kernel") {
+  if (leaf == "cuda_sparse_coo_softmax_kernel" ||
+      leaf == "cuda_sparse_coo_softmax_backward_kernel") {
     DType t = template_dtype(name, 0, DType::f32);
-    return softmax(kernel, name, t, t, direction, false, false, [](const Arguments& a, Softmax& work) {
-      work.rows = a.integer(1);
-      work.cols = std::max<std::int64_t>(1, a.integer(4));
-    });
+    return softmax(kernel, name, t, t, direction, false, false,
+                   [](const Arguments& a, Softmax& work) {
+                     work.rows = a.integer(1);
+                     work.cols = std::max<std::int64_t>(1, a.integer(4));
+                   });
   }
   return nullptr;
 }

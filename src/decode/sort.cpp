@@ -15,7 +15,7 @@ Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t str
   o.stride[0] = stride * t.element_bytes;
   o.rank = 1;
   for (int d = t.rank - 1; d >= 0 && o.rank < 8; --d) {
-    if (t.size[d] == 1) continue;   // the sliced dimension, and those that do not matter
+    if (t.size[d] == 1) continue;  // the sliced dimension, and those that do not matter
     o.size[o.rank] = t.size[d];
     o.stride[o.rank] = t.stride[d] * t.element_bytes;
     ++o.rank;
@@ -36,7 +36,8 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
     for (const std::string& t : name.templates) {
       DType type = dtype_of(t);
       if (type == DType::unknown) continue;
-      if (k == DType::unknown) k = type;
+      if (k == DType::unknown)
+        k = type;
       else {
         v = type;
         break;
@@ -44,47 +45,55 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
     }
     bool descending = contains(kernel.demangled, "GTOp");
     bool radix = starts_with(leaf, "radix");
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Sort work;
-      work.segments = a.integer(1);
-      work.elements = a.integer(2);
-      work.key_bytes = std::max(1, bits(k) / 8);
-      work.value_bytes = std::max(1, bits(v) / 8);
-      d.op.work = work;
-      Tensor keys = signature->tensor(a, 0), values = signature->tensor(a, 4);
-      d.semantics.kind = Semantics::Kind::sort;
-      bool down = radix ? a.at<std::uint8_t>(6) != 0 : descending;
-      d.semantics.function = down ? "descending" : "ascending";
-      Semantics::Operand ko = slices(keys, work.elements, a.integer(3));
-      Semantics::Operand vo = slices(values, work.elements, a.integer(5));
-      d.semantics.outputs = {ko, vo};
-      d.semantics.inputs = {ko, vo};
-      write(d, keys.address, work.segments * work.elements * work.key_bytes);
-      write(d, values.address, work.segments * work.elements * work.value_bytes);
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Sort work;
+          work.segments = a.integer(1);
+          work.elements = a.integer(2);
+          work.key_bytes = std::max(1, bits(k) / 8);
+          work.value_bytes = std::max(1, bits(v) / 8);
+          d.op.work = work;
+          Tensor keys = signature->tensor(a, 0), values = signature->tensor(a, 4);
+          d.semantics.kind = Semantics::Kind::sort;
+          bool down = radix ? a.at<std::uint8_t>(6) != 0 : descending;
+          d.semantics.function = down ? "descending" : "ascending";
+          Semantics::Operand ko = slices(keys, work.elements, a.integer(3));
+          Semantics::Operand vo = slices(values, work.elements, a.integer(5));
+          d.semantics.outputs = {ko, vo};
+          d.semantics.inputs = {ko, vo};
+          write(d, keys.address, work.segments * work.elements * work.key_bytes);
+          write(d, values.address, work.segments * work.elements * work.value_bytes);
+        },
+        true);
   }
   if (leaf == "gatherTopK") {
     // (input, slice size, k, largest, slices, stride, top-k values, stride, indices, stride, …)
     DType t = template_dtype(name, 0, DType::f32);
     bool multi_block = contains(name.base, "mbtopk");
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Sort work;
-      work.elements = a.integer(1);
-      work.top = a.integer(2);
-      work.segments = a.integer(4);
-      work.key_bytes = std::max(1, bits(t) / 8);
-      work.value_bytes = 8;
-      d.op.work = work;
-      Tensor in = signature->tensor(a, 0), values = signature->tensor(a, 6), indices = signature->tensor(a, 8);
-      write(d, values.address, work.segments * work.top * work.key_bytes);
-      write(d, indices.address, work.segments * work.top * 8);
-      d.semantics.kind = Semantics::Kind::topk;
-      d.semantics.function = a.at<std::uint8_t>(3) ? "largest" : "smallest";
-      d.semantics.k = work.top;
-      d.semantics.outputs = {slices(values, work.top, a.integer(7)), slices(indices, work.top, a.integer(9))};
-      d.semantics.inputs = {slices(in, work.elements, a.integer(5))};
-      (void)multi_block;
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Sort work;
+          work.elements = a.integer(1);
+          work.top = a.integer(2);
+          work.segments = a.integer(4);
+          work.key_bytes = std::max(1, bits(t) / 8);
+          work.value_bytes = 8;
+          d.op.work = work;
+          Tensor in = signature->tensor(a, 0), values = signature->tensor(a, 6),
+                 indices = signature->tensor(a, 8);
+          write(d, values.address, work.segments * work.top * work.key_bytes);
+          write(d, indices.address, work.segments * work.top * 8);
+          d.semantics.kind = Semantics::Kind::topk;
+          d.semantics.function = a.at<std::uint8_t>(3) ? "largest" : "smallest";
+          d.semantics.k = work.top;
+          d.semantics.outputs = {slices(values, work.top, a.integer(7)),
+                                 slices(indices, work.top, a.integer(9))};
+          d.semantics.inputs = {slices(in, work.elements, a.integer(5))};
+          (void)multi_block;
+        },
+        true);
   }
   if (leaf == "computeBlockDigitCounts" || leaf == "radixFindKthValues") {
     DType t = template_dtype(name, 0, DType::f32);
@@ -98,12 +107,14 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
       d.op.work = work;
     });
   }
-  if (leaf == "computeBlockwiseWithinKCounts" || leaf == "computeBlockwiseKthCounts" || leaf == "computeDigitCumSum") {
+  if (leaf == "computeBlockwiseWithinKCounts" || leaf == "computeBlockwiseKthCounts" ||
+      leaf == "computeDigitCumSum") {
     // Over the digit counters of every block: 256 of two bytes each.
     bool blocks = leaf == "computeBlockwiseWithinKCounts";
     return make(key, [=](const Arguments& a, Decoded& d) {
       Scan work;
-      work.elements = blocks ? static_cast<std::int64_t>(a.geometry().blocks()) * 256 : static_cast<std::int64_t>(a.geometry().threads());
+      work.elements = blocks ? static_cast<std::int64_t>(a.geometry().blocks()) * 256
+                             : static_cast<std::int64_t>(a.geometry().threads());
       work.bytes_read = work.elements * 2;
       work.bytes_written = static_cast<std::int64_t>(a.geometry().blocks()) * 8;
       d.op.work = work;
@@ -112,15 +123,18 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
   if (leaf == "gatherMedian" || leaf == "gatherKthValue") {
     DType t = template_dtype(name, 0, DType::f32);
     bool median = leaf == "gatherMedian";
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Sort work;
-      work.elements = a.integer(median ? 3 : 1);
-      work.segments = a.integer(median ? 4 : 3);
-      work.top = 1;
-      work.key_bytes = std::max(1, bits(t) / 8);
-      work.value_bytes = 8;
-      d.op.work = work;
-    }, true);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          Sort work;
+          work.elements = a.integer(median ? 3 : 1);
+          work.segments = a.integer(median ? 4 : 3);
+          work.top = 1;
+          work.key_bytes = std::max(1, bits(t) / 8);
+          work.value_bytes = 8;
+          d.op.work = work;
+        },
+        true);
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// Triton, Inductor and any other kernel that comes with its PTX: work read off the kernel itself. Without the
-// PTX, Inductor's names and the launch's pointers and sizes give a rougher answer.
+// Triton, Inductor and any other kernel that comes with its PTX: work read off the kernel itself.
+// Without the PTX, Inductor's names and the launch's pointers and sizes give a rougher answer.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace {
 class FromPtx : public Decoder {
  public:
   std::unique_ptr<ptx::Program> program;
-  std::vector<std::uint8_t> wide;      // 8-byte parameters, which may be addresses
+  std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
@@ -26,7 +26,8 @@ class FromPtx : public Decoder {
       used += part.size;
     }
     for (std::uint8_t i : wide) {
-      // Strides and sizes may be 64 bits wide; addresses are not part of the key but for being there.
+      // Strides and sizes may be 64 bits wide; addresses are not part of the key but for being
+      // there.
       std::uint64_t word = a.pointer(i);
       if (word > 0xffffffff) word = 0;
       if (used + 8 > capacity) break;
@@ -56,14 +57,15 @@ class FromPtx : public Decoder {
 };
 
 bool inductor_name(std::string_view name) {
-  return starts_with(name, "triton_poi_") || starts_with(name, "triton_red_") || starts_with(name, "triton_per_") ||
-         starts_with(name, "triton_tem_") || starts_with(name, "triton_for_") || starts_with(name, "triton_mm") ||
+  return starts_with(name, "triton_poi_") || starts_with(name, "triton_red_") ||
+         starts_with(name, "triton_per_") || starts_with(name, "triton_tem_") ||
+         starts_with(name, "triton_for_") || starts_with(name, "triton_mm") ||
          starts_with(name, "triton__") || starts_with(name, "triton_unk_");
 }
 
-// Inductor's signature: pointers first, sizes last (xnumel, [rnumel]). Newer Triton appends two scratch
-// pointers. Every pointer is taken as one tensor of xnumel · rnumel elements of two bytes, the last in-order
-// pointers of a pointwise kernel being outputs.
+// Inductor's signature: pointers first, sizes last (xnumel, [rnumel]). Newer Triton appends two
+// scratch pointers. Every pointer is taken as one tensor of xnumel · rnumel elements of two bytes,
+// the last in-order pointers of a pointwise kernel being outputs.
 Made from_name(const Kernel& kernel, const Name& name) {
   bool reduction = starts_with(name.leaf, "triton_red_") || starts_with(name.leaf, "triton_per_");
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
@@ -74,9 +76,12 @@ Made from_name(const Kernel& kernel, const Name& name) {
         sizes.push_back(a.integer(i));
       } else if (a.size(i) == 8) {
         std::uint64_t word = a.pointer(i);
-        bool device = a.launch().extent ? word > 0xffff && a.launch().extent(word) > 0 : word > 0xffffffff;
-        if (device) ++pointers;
-        else if (word > 0) sizes.push_back(static_cast<std::int64_t>(word));
+        bool device =
+            a.launch().extent ? word > 0xffff && a.launch().extent(word) > 0 : word > 0xffffffff;
+        if (device)
+          ++pointers;
+        else if (word > 0)
+          sizes.push_back(static_cast<std::int64_t>(word));
       }
     }
     std::int64_t elements = 1;
@@ -110,8 +115,10 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
     if (auto program = ptx::parse(text, kernel.mangled)) {
       auto d = std::make_unique<FromPtx>();
       for (std::size_t i = 0; i < kernel.parameter_sizes.size() && i < 255; ++i) {
-        if (kernel.parameter_sizes[i] == 8) d->wide.push_back(static_cast<std::uint8_t>(i));
-        else if (kernel.parameter_sizes[i] < 8) d->narrow.push_back({static_cast<std::uint8_t>(i), 0, kernel.parameter_sizes[i]});
+        if (kernel.parameter_sizes[i] == 8)
+          d->wide.push_back(static_cast<std::uint8_t>(i));
+        else if (kernel.parameter_sizes[i] < 8)
+          d->narrow.push_back({static_cast<std::uint8_t>(i), 0, kernel.parameter_sizes[i]});
       }
       d->program = std::move(program);
       return d;

@@ -27,11 +27,13 @@ std::vector<std::string> entries(const std::string& directory) {
   return out;
 }
 
-// Where the processes of this user may keep Triton's files, by the variables Triton and Inductor read.
+// Where the processes of this user may keep Triton's files, by the variables Triton and Inductor
+// read.
 std::vector<std::string> roots() {
   std::vector<std::string> out;
-  auto add_devices = [&out](const std::string& inductor) {   // <inductor>/triton/<device>
-    for (const std::string& device : entries(inductor + "/triton")) out.push_back(inductor + "/triton/" + device);
+  auto add_devices = [&out](const std::string& inductor) {  // <inductor>/triton/<device>
+    for (const std::string& device : entries(inductor + "/triton"))
+      out.push_back(inductor + "/triton/" + device);
   };
   if (const char* p = std::getenv("TRITON_CACHE_DIR")) out.emplace_back(p);
   if (const char* p = std::getenv("TORCHINDUCTOR_CACHE_DIR")) add_devices(p);
@@ -56,7 +58,8 @@ bool read_file(const std::string& path, std::string& out) {
   return true;
 }
 
-// Kernel name → folders that hold a cubin of it. Folders are read once; new ones are looked for on a miss.
+// Kernel name → folders that hold a cubin of it. Folders are read once; new ones are looked for on
+// a miss.
 class Index {
  public:
   std::vector<std::string> folders(const std::string& kernel, bool refresh) {
@@ -68,11 +71,13 @@ class Index {
           bool complete = false;
           for (const std::string& file : entries(folder)) {
             constexpr std::string_view ending = ".cubin";
-            if (file.size() <= ending.size() || file.compare(file.size() - ending.size(), ending.size(), ending) != 0) continue;
+            if (file.size() <= ending.size() ||
+                file.compare(file.size() - ending.size(), ending.size(), ending) != 0)
+              continue;
             folders_[file.substr(0, file.size() - ending.size())].push_back(folder);
             complete = true;
           }
-          if (!complete) seen_.erase(folder);   // still being written, or no kernel
+          if (!complete) seen_.erase(folder);  // still being written, or no kernel
         }
     auto it = folders_.find(kernel);
     return it == folders_.end() ? std::vector<std::string>() : it->second;
@@ -85,7 +90,8 @@ class Index {
 
 }  // namespace
 
-std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel, std::string_view cubin) {
+std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel,
+                                                   std::string_view cubin) {
   static auto* index = new Index;
   static auto* mutex = new std::mutex;
   std::lock_guard guard(*mutex);
@@ -93,7 +99,7 @@ std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel, std:
   for (bool refresh : {false, true}) {
     for (const std::string& folder : index->folders(name, refresh)) {
       std::string path = folder + "/" + name;
-      struct stat status{};
+      struct stat status {};
       if (stat((path + ".cubin").c_str(), &status) != 0) continue;
       // The image in memory may be followed by padding; the file never is longer.
       auto size = static_cast<std::size_t>(status.st_size);

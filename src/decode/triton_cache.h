@@ -1,5 +1,5 @@
-// Triton keeps what it compiled: <cache>/<hash>/<kernel>.cubin with <kernel>.ptx beside it. The driver is only
-// given the cubin, so the PTX is found by the cubin's own bytes.
+// Triton keeps what it compiled: <cache>/<hash>/<kernel>.cubin with <kernel>.ptx beside it. The
+// driver is only given the cubin, so the PTX is found by the cubin's own bytes.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// Kernels nobody knows: what the launch gives away. Pointer arguments are found by asking whether a value
-// is a device address, and the traffic is guessed from the threads and the allocations behind them.
+// Kernels nobody knows: what the launch gives away. Pointer arguments are found by asking whether a
+// value is a device address, and the traffic is guessed from the threads and the allocations behind
+// them.
 #include <algorithm>
 
 #include "decode/rule.h"
@@ -12,7 +13,8 @@ class Unknown : public Decoder {
   std::vector<KeyPart> parts;
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
-    // Scalars only; a 64-bit argument that is a device address says nothing about the size of the work.
+    // Scalars only; a 64-bit argument that is a device address says nothing about the size of the
+    // work.
     Arguments a(launch);
     std::size_t used = 0;
     for (const KeyPart& part : parts) {
