@@ -1,8 +1,10 @@
-// How fast the simulator is, against limits measured in the same run: a linear pass over the same records
-// and a binary heap of as many events. Prints operations per second and ratios; with --require the program
-// fails below the floor the project sets (5 million simulated ops per second and core).
+// How fast the simulator is, against limits measured in the same run: a linear pass over the same
+// records and a binary heap of as many events. Prints operations per second and ratios; with
+// --require the program fails below the floor the project sets (5 million simulated ops per second
+// and core).
 //
-//   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down here
+//   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down
+//   here
 #include <time.h>
 
 #include <algorithm>
@@ -26,22 +28,27 @@ double seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// Durations from the sizes alone: the estimator is asked once per distinct op, so its speed does not count.
+// Durations from the sizes alone: the estimator is asked once per distinct op, so its speed does
+// not count.
 class Roofline final : public estimate::Estimator {
  public:
   estimate::Estimate operator()(const Op& op) const override {
     double ns = 2000;
     if (const auto* g = std::get_if<Gemm>(&op.work))
-      ns += 2.0 * static_cast<double>(g->m) * static_cast<double>(g->n) * static_cast<double>(g->k) / 4e5;
-    if (const auto* p = std::get_if<Pointwise>(&op.work)) ns += static_cast<double>(p->elements) / 500;
-    if (const auto* p = std::get_if<OptimizerStep>(&op.work)) ns += static_cast<double>(p->elements) / 100;
+      ns += 2.0 * static_cast<double>(g->m) * static_cast<double>(g->n) *
+            static_cast<double>(g->k) / 4e5;
+    if (const auto* p = std::get_if<Pointwise>(&op.work))
+      ns += static_cast<double>(p->elements) / 500;
+    if (const auto* p = std::get_if<OptimizerStep>(&op.work))
+      ns += static_cast<double>(p->elements) / 100;
     return {ns, 0.9 * ns, 1.1 * ns, estimate::Origin::first_principles};
   }
 };
 
 class Ring final : public network::Network {
  public:
-  network::CollectiveTime collective(const Collective& op, std::span<const std::int32_t>) const override {
+  network::CollectiveTime collective(const Collective& op,
+                                     std::span<const std::int32_t>) const override {
     return time(2e4 + static_cast<double>(op.bytes) / 200);
   }
   network::CollectiveTime messages(std::span<const network::Message> group) const override {
@@ -56,9 +63,9 @@ class Ring final : public network::Network {
   }
 };
 
-// What PyTorch issues for GPT training with data parallelism: forward and backward of each layer from two
-// host threads, gradients reduced in buckets on another stream with events around, an optimizer, a loss
-// read back.
+// What PyTorch issues for GPT training with data parallelism: forward and backward of each layer
+// from two host threads, gradients reduced in buckets on another stream with events around, an
+// optimizer, a loss read back.
 trace::Recording gpt(int rank, int world, int stages, int layers, int steps) {
   trace::Recording r;
   r.identity.rank = rank, r.identity.world_size = world;
@@ -70,18 +77,23 @@ trace::Recording gpt(int rank, int world, int stages, int layers, int steps) {
   using trace::Kind;
   const int stage = rank * stages / world, per_stage = world / stages;
   std::uint32_t gemm[4], pointwise[3];
-  for (int i = 0; i < 4; ++i) gemm[i] = add_op(Gemm{1024 * (1 + i % 2), 2048, 1024 * (1 + i / 2)}, "gemm");
-  for (int i = 0; i < 3; ++i) pointwise[i] = add_op(Pointwise{(1 << 20) << i, 4 << 20, 4 << 20}, "pointwise");
+  for (int i = 0; i < 4; ++i)
+    gemm[i] = add_op(Gemm{1024 * (1 + i % 2), 2048, 1024 * (1 + i / 2)}, "gemm");
+  for (int i = 0; i < 3; ++i)
+    pointwise[i] = add_op(Pointwise{(1 << 20) << i, 4 << 20, 4 << 20}, "pointwise");
   const std::uint32_t adam = add_op(OptimizerStep{OptimizerKind::adam, 50'000'000, 100}, "adam");
-  const std::uint32_t reduce = add_op(Collective{CollectiveKind::all_reduce, 25 << 20, DType::bf16}, "ncclAllReduce");
+  const std::uint32_t reduce =
+      add_op(Collective{CollectiveKind::all_reduce, 25 << 20, DType::bf16}, "ncclAllReduce");
   const std::uint32_t back = add_op(Copy{4, CopyDirection::device_to_host, true}, "loss");
   const std::uint32_t send_forward = add_op(PointToPoint{true, 8 << 20, stage + 1}, "ncclSend");
   const std::uint32_t receive_forward = add_op(PointToPoint{false, 8 << 20, stage - 1}, "ncclRecv");
-  r.communicators.push_back({static_cast<std::uint64_t>(100 + stage), rank % per_stage, per_stage, 0, "data"});
-  r.communicators.push_back({static_cast<std::uint64_t>(1000 + rank % per_stage), stage, stages, 0, "pipeline"});
+  r.communicators.push_back(
+      {static_cast<std::uint64_t>(100 + stage), rank % per_stage, per_stage, 0, "data"});
+  r.communicators.push_back(
+      {static_cast<std::uint64_t>(1000 + rank % per_stage), stage, stages, 0, "pipeline"});
   std::uint32_t event = 0;
-  auto add = [&](Kind kind, std::uint32_t value, std::uint16_t stream, std::uint16_t thread, std::uint8_t flags,
-                 std::uint32_t host, std::uint16_t aux = 0) {
+  auto add = [&](Kind kind, std::uint32_t value, std::uint16_t stream, std::uint16_t thread,
+                 std::uint8_t flags, std::uint32_t host, std::uint16_t aux = 0) {
     r.records.push_back({kind, flags, thread, host, stream, aux, value});
   };
   add(Kind::stream_create, 0, 1, 0, trace::non_blocking, 0, 1000);
@@ -145,12 +157,17 @@ int main(int argc, char** argv) {
     recorded.push_back(std::move(*r));
 #endif
   }
-  struct Case { const char* name; int world, stages, layers, steps; };
-  const Case cases[] = {{"gpt, 1 class, 8 ranks", 8, 1, 24, 200},  {"gpt, 1 class, 400 steps", 8, 1, 24, 400},
-                        {"gpt, 4 stages, 32 ranks", 32, 4, 24, 100}, {"gpt, 8 stages, 64 ranks", 64, 8, 24, 100}};
+  struct Case {
+    const char* name;
+    int world, stages, layers, steps;
+  };
+  const Case cases[] = {{"gpt, 1 class, 8 ranks", 8, 1, 24, 200},
+                        {"gpt, 1 class, 400 steps", 8, 1, 24, 400},
+                        {"gpt, 4 stages, 32 ranks", 32, 4, 24, 100},
+                        {"gpt, 8 stages, 64 ranks", 64, 8, 24, 100}};
   simulate::Options options;
-  std::printf("%-26s %10s %10s %10s %9s %9s %9s %9s\n", "", "records", "ops", "Mops/s", "Mrec/s", "collate s",
-              "/linear", "/heap");
+  std::printf("%-26s %10s %10s %10s %9s %9s %9s %9s\n", "", "records", "ops", "Mops/s", "Mrec/s",
+              "collate s", "/linear", "/heap");
   double slowest = 1e30;
   auto measure = [&](const char* name, std::vector<trace::Recording> recordings) {
     const int world = recordings[0].identity.world_size;
@@ -199,18 +216,22 @@ int main(int argc, char** argv) {
     double rate = static_cast<double>(ops) / time / 1e6;
     slowest = std::min(slowest, rate);
     std::printf("%-26s %10zu %10llu %10.2f %9.2f %9.3f %8.1fx %8.2fx\n", name, records,
-                static_cast<unsigned long long>(ops), rate, static_cast<double>(records) / time / 1e6, collating,
-                time / linear, time / heap);
+                static_cast<unsigned long long>(ops), rate,
+                static_cast<double>(records) / time / 1e6, collating, time / linear, time / heap);
   };
   if (!recorded.empty()) measure("recorded run", std::move(recorded));
   for (const Case& c : cases) {
     std::vector<trace::Recording> ranks;
-    for (int rank = 0; rank < c.world; ++rank) ranks.push_back(gpt(rank, c.world, c.stages, c.layers, c.steps));
+    for (int rank = 0; rank < c.world; ++rank)
+      ranks.push_back(gpt(rank, c.world, c.stages, c.layers, c.steps));
     measure(c.name, std::move(ranks));
   }
-  std::printf("ratios: time against a linear pass over the same records; against a binary heap of as many events\n");
+  std::printf(
+      "ratios: time against a linear pass over the same records; against a binary heap of as many "
+      "events\n");
   if (require && slowest < 5) {
-    std::fprintf(stderr, "simulate_bench: %.2f million ops per second, at least 5 are required\n", slowest);
+    std::fprintf(stderr, "simulate_bench: %.2f million ops per second, at least 5 are required\n",
+                 slowest);
     return 1;
   }
   return 0;

@@ -1,4 +1,5 @@
-// Recordings of ranks become one job: communicators matched, ranks folded into classes, steps found.
+// Recordings of ranks become one job: communicators matched, ranks folded into classes, steps
+// found.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,21 @@
 namespace maya::collate {
 
 struct Options {
-  bool fold{true};              // false: every rank is its own class
-  // GPUs of a node of the cluster that will be simulated: communicators that spread differently over
-  // nodes must not fold together. 0: placement does not matter (one node, or one rank).
+  bool fold{true};  // false: every rank is its own class
+  // GPUs of a node of the cluster that will be simulated: communicators that spread differently
+  // over nodes must not fold together. 0: placement does not matter (one node, or one rank).
   int gpus_per_node{0};
   // Steps, in place of finding them: how many there are, or the name of the annotated (NVTX) range
   // that opens each.
   std::uint32_t steps{0};
   std::string step_range;
-  // For ranks without a recording: the recorded rank that stands for each rank of the job. Empty: the
-  // nearest recorded rank below (pipeline stages are blocks of ranks).
+  // For ranks without a recording: the recorded rank that stands for each rank of the job. Empty:
+  // the nearest recorded rank below (pipeline stages are blocks of ranks).
   std::vector<std::int32_t> stand_in;
 };
 
-// Fails with a message that names rank, communicator, sequence number and op when the ranks' calls do
-// not fit together, and when recordings of different jobs are mixed.
+// Fails with a message that names rank, communicator, sequence number and op when the ranks' calls
+// do not fit together, and when recordings of different jobs are mixed.
 Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options = {});
 
 }  // namespace maya::collate

@@ -1,5 +1,5 @@
-// A whole job: rank classes, matched communicators, found steps. What collate makes and the simulator
-// runs. Plain data.
+// A whole job: rank classes, matched communicators, found steps. What collate makes and the
+// simulator runs. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ inline constexpr std::uint32_t none = 0xffffffff;
 // One peer a rank exchanges point-to-point messages with, over one communicator. The k-th send of a
 // channel meets the k-th receive of the peer's channel, and the other way round.
 struct Channel {
-  std::uint16_t slot{};                 // communicator number in the class's recording
-  std::int32_t peer{};                  // rank within the communicator, as PointToPoint::peer
-  std::uint32_t peer_class{none};       // none: the peer was not recorded; it counts as simultaneous
-  std::uint32_t peer_channel{none};     // index into the peer class's channels
+  std::uint16_t slot{};              // communicator number in the class's recording
+  std::int32_t peer{};               // rank within the communicator, as PointToPoint::peer
+  std::uint32_t peer_class{none};    // none: the peer was not recorded; it counts as simultaneous
+  std::uint32_t peer_channel{none};  // index into the peer class's channels
 };
 
 // Ranks whose op streams are equal share one class: one recording stands for all of them.
 struct RankClass {
-  std::vector<std::int32_t> ranks;         // members, ascending
-  std::int32_t representative{};           // the member that was recorded (ranks[0] unless ranks are missing)
-  trace::Recording recording;              // of the representative
+  std::vector<std::int32_t> ranks;  // members, ascending
+  std::int32_t
+      representative{};        // the member that was recorded (ranks[0] unless ranks are missing)
+  trace::Recording recording;  // of the representative
   // Record index at which each found step begins, and one more: the end of the last step. The same
   // number of entries in every class: step k of all classes is the same step of the job.
   std::vector<std::uint32_t> step_begin;
@@ -35,27 +36,27 @@ struct RankClass {
 // One communicator of the job with all its members.
 struct Communicator {
   std::uint64_t id{};
-  std::vector<std::int32_t> ranks;     // job ranks in communicator order
-  std::vector<std::uint32_t> slots;    // its number in each member's recording; none: not known
+  std::vector<std::int32_t> ranks;   // job ranks in communicator order
+  std::vector<std::uint32_t> slots;  // its number in each member's recording; none: not known
   std::string name;
 };
 
 enum class StepsFoundBy : std::uint8_t { annotation, optimizer, period, user, whole_run };
 
-// Folding is exact: members of a class have equal op streams, and for each communicator slot and each
-// channel of a class, all members meet the same classes on the same slots and channels, in a
-// communicator of the same size and spread over nodes. By induction over events, members then do the
-// same at the same time.
+// Folding is exact: members of a class have equal op streams, and for each communicator slot and
+// each channel of a class, all members meet the same classes on the same slots and channels, in a
+// communicator of the same size and spread over nodes. By induction over events, members then do
+// the same at the same time.
 struct Job {
   std::int32_t world_size{1};
   std::vector<RankClass> classes;
   std::vector<std::uint32_t> class_of_rank;
   std::vector<Communicator> communicators;
   StepsFoundBy found_by{StepsFoundBy::whole_run};
-  std::uint32_t warmup_steps{};            // leading steps excluded from the answer
-  std::vector<std::uint8_t> measured;      // per found step: 1 = steady, counts for the answer
-  bool truncated{};                        // a recording is cut off: the end of the run may not match up
-  std::vector<std::string> notes;          // what a user should know (missing ranks, one step only …)
+  std::uint32_t warmup_steps{};        // leading steps excluded from the answer
+  std::vector<std::uint8_t> measured;  // per found step: 1 = steady, counts for the answer
+  bool truncated{};                // a recording is cut off: the end of the run may not match up
+  std::vector<std::string> notes;  // what a user should know (missing ranks, one step only …)
 
   std::size_t steps() const { return measured.size(); }
 };

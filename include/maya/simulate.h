@@ -1,5 +1,6 @@
-// A job's recordings and durations become a timeline: when each host thread, stream and collective of
-// each rank class did what. Deterministic: integer nanoseconds, ties broken by rank, thread, stream.
+// A job's recordings and durations become a timeline: when each host thread, stream and collective
+// of each rank class did what. Deterministic: integer nanoseconds, ties broken by rank, thread,
+// stream.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,12 @@ namespace maya::simulate {
 struct Span {
   std::uint32_t rank_class{};
   std::uint16_t stream{};
-  std::uint16_t communicator{};   // of the class's recording, for collectives
-  std::uint32_t op{};             // index into the class's op table; 0xffffffff: a host function
-  std::uint32_t record{};         // index of the record that issued it (launch, graph_launch …)
-  std::int64_t issue_ns{};        // the host call that issued it ended
+  std::uint16_t communicator{};  // of the class's recording, for collectives
+  std::uint32_t op{};            // index into the class's op table; 0xffffffff: a host function
+  std::uint32_t record{};        // index of the record that issued it (launch, graph_launch …)
+  std::int64_t issue_ns{};       // the host call that issued it ended
   std::int64_t start_ns{}, end_ns{};
-  std::int64_t collective{-1};    // spans of one collective over classes carry the same number
+  std::int64_t collective{-1};  // spans of one collective over classes carry the same number
 };
 
 // One stretch of a host thread.
@@ -32,51 +33,51 @@ struct HostSpan {
   std::uint16_t thread{};
   std::uint32_t record{};
   std::int64_t start_ns{}, end_ns{};
-  bool waiting{};                 // blocked on the device, a full queue or a lock
+  bool waiting{};  // blocked on the device, a full queue or a lock
 };
 
-// A link of the critical path of a measured step. Links follow each other without a gap from the step's
-// start to its end. `wait`: nothing ran on the path, e.g. the gap before a kernel starts.
+// A link of the critical path of a measured step. Links follow each other without a gap from the
+// step's start to its end. `wait`: nothing ran on the path, e.g. the gap before a kernel starts.
 struct CriticalLink {
   enum class What : std::uint8_t { kernel, communication, copy, host, wait } what{};
   std::uint32_t rank_class{};
-  std::uint32_t record{}, op{};   // op: 0xffffffff where there is none (host, some waits)
+  std::uint32_t record{}, op{};  // op: 0xffffffff where there is none (host, some waits)
   std::int64_t start_ns{}, end_ns{};
 };
 
 // A step ends when all work issued in it is done and the host has come to its end.
 struct Step {
   std::int64_t start_ns{}, end_ns{};
-  bool measured{true};            // false: warm-up, or a step unlike the others (evaluation in it)
+  bool measured{true};  // false: warm-up, or a step unlike the others (evaluation in it)
 };
 
 // Sums over the measured steps of one class, divided by their count.
 // compute + exposed_communication + copy + idle = the class's step time.
 struct Breakdown {
-  double compute_ns{};                  // at least one kernel was running
-  double communication_ns{};            // at least one collective or message was, waiting included
-  double exposed_communication_ns{};    // … and no kernel
-  double copy_ns{};                     // a copy between host and device was, and nothing else
-  double idle_ns{};                     // nothing was running: host late, waits, gaps between kernels
-  double host_bound_ns{};               // part of idle: the host had not issued yet
+  double compute_ns{};                // at least one kernel was running
+  double communication_ns{};          // at least one collective or message was, waiting included
+  double exposed_communication_ns{};  // … and no kernel
+  double copy_ns{};                   // a copy between host and device was, and nothing else
+  double idle_ns{};                   // nothing was running: host late, waits, gaps between kernels
+  double host_bound_ns{};             // part of idle: the host had not issued yet
 };
 
 struct Timeline {
-  std::vector<Step> steps;              // all found steps of the whole job: max over ranks
-  std::uint32_t measured_steps{};       // those that count: the answer is their mean
-  double step_ns{}, step_low_ns{}, step_high_ns{};   // 80 % interval
-  std::vector<Breakdown> breakdown;     // per class
-  std::vector<Span> spans;              // filled when Options::keep_spans; by start, class, stream
+  std::vector<Step> steps;         // all found steps of the whole job: max over ranks
+  std::uint32_t measured_steps{};  // those that count: the answer is their mean
+  double step_ns{}, step_low_ns{}, step_high_ns{};  // 80 % interval
+  std::vector<Breakdown> breakdown;                 // per class
+  std::vector<Span> spans;  // filled when Options::keep_spans; by start, class, stream
   std::vector<HostSpan> host_spans;
-  std::vector<CriticalLink> critical_path;   // of one measured step
+  std::vector<CriticalLink> critical_path;  // of one measured step
   std::int64_t end_ns{};
-  std::uint64_t simulated_ops{};        // kernels, copies, collectives, messages, host functions
-  std::vector<std::string> notes;       // what a user should know of how this came about
+  std::uint64_t simulated_ops{};   // kernels, copies, collectives, messages, host functions
+  std::vector<std::string> notes;  // what a user should know of how this came about
 };
 
 struct Options {
   bool keep_spans{false};
-  bool critical_path{true};       // without it the interval is a rougher one
+  bool critical_path{true};  // without it the interval is a rougher one
   // Fraction by which running communication lengthens computation beside it; < 0: from the SMs the
   // communication takes and Cluster::extra["overlap.bandwidth_slowdown"].
   double compute_slowdown_under_communication{-1};

@@ -15,26 +15,30 @@ Status check_identities(const std::vector<trace::Recording>& recordings, std::in
   for (std::size_t i = 0; i < recordings.size(); ++i) {
     const trace::Identity& id = recordings[i].identity;
     if (id.world_size != world_size)
-      return Error{fmt::format("rank {} says the job has {} ranks, rank {} says {}: these are recordings "
-                               "of different jobs",
-                               recordings[0].identity.rank, world_size, id.rank, id.world_size)};
+      return Error{
+          fmt::format("rank {} says the job has {} ranks, rank {} says {}: these are recordings "
+                      "of different jobs",
+                      recordings[0].identity.rank, world_size, id.rank, id.world_size)};
     if (id.rank < 0 || id.rank >= world_size)
-      return Error{fmt::format("a recording says it is rank {} of {}: the recording is damaged; record "
-                               "again", id.rank, world_size)};
+      return Error{
+          fmt::format("a recording says it is rank {} of {}: the recording is damaged; record "
+                      "again",
+                      id.rank, world_size)};
     if (i > 0 && recordings[i - 1].identity.rank == id.rank)
       return Error{fmt::format("two recordings say they are rank {}: keep one of them", id.rank)};
     if (id.command != recordings[0].identity.command && !id.command.empty() &&
         !recordings[0].identity.command.empty() && id.gpu != recordings[0].identity.gpu)
-      return Error{fmt::format("rank {} ran \"{}\" and rank {} ran \"{}\": these are recordings of "
-                               "different jobs",
-                               recordings[0].identity.rank, recordings[0].identity.command, id.rank,
-                               id.command)};
+      return Error{fmt::format(
+          "rank {} ran \"{}\" and rank {} ran \"{}\": these are recordings of "
+          "different jobs",
+          recordings[0].identity.rank, recordings[0].identity.command, id.rank, id.command)};
   }
   return {};
 }
 
 // The recorded member that stands for a rank.
-std::size_t stand_in(const std::vector<Member>& members, std::int32_t rank, const Options& options) {
+std::size_t stand_in(const std::vector<Member>& members, std::int32_t rank,
+                     const Options& options) {
   if (static_cast<std::size_t>(rank) < options.stand_in.size()) {
     int index = find_member(members, options.stand_in[static_cast<std::size_t>(rank)]);
     if (index >= 0) return static_cast<std::size_t>(index);
@@ -45,9 +49,9 @@ std::size_t stand_in(const std::vector<Member>& members, std::int32_t rank, cons
   return best;
 }
 
-// A communicator's member that was not recorded meets the others on the slot its stand-in uses for the
-// same purpose: the same slot within a class; else the one of the same size and kind. Without any it
-// counts as simultaneous.
+// A communicator's member that was not recorded meets the others on the slot its stand-in uses for
+// the same purpose: the same slot within a class; else the one of the same size and kind. Without
+// any it counts as simultaneous.
 void place_stand_ins(job::Job& job, const std::vector<Member>& members) {
   for (job::Communicator& communicator : job.communicators) {
     int known = -1;
@@ -72,8 +76,7 @@ void place_stand_ins(job::Job& job, const std::vector<Member>& members) {
       const Member& them = members[static_cast<std::size_t>(index)];
       const CollectiveUse& use = us.print.collectives[known_slot];
       for (std::uint32_t s = 0; s < them.communicator.size(); ++s)
-        if (them.recording->communicators[s].size ==
-                us.recording->communicators[known_slot].size &&
+        if (them.recording->communicators[s].size == us.recording->communicators[known_slot].size &&
             them.print.collectives[s].count == use.count &&
             them.print.collectives[s].hash == use.hash) {
           communicator.slots[i] = s;
@@ -87,14 +90,14 @@ void place_stand_ins(job::Job& job, const std::vector<Member>& members) {
 
 Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options) {
   if (recordings.empty()) return Error{"there is no recording: record a run first (maya run)"};
-  std::sort(recordings.begin(), recordings.end(), [](const auto& a, const auto& b) {
-    return a.identity.rank < b.identity.rank;
-  });
+  std::sort(recordings.begin(), recordings.end(),
+            [](const auto& a, const auto& b) { return a.identity.rank < b.identity.rank; });
   job::Job job;
   job.world_size = recordings[0].identity.world_size;
   if (job.world_size < 1 || job.world_size > 1 << 22)
-    return Error{fmt::format("rank {} says the job has {} ranks: the recording is damaged; record again",
-                             recordings[0].identity.rank, job.world_size)};
+    return Error{
+        fmt::format("rank {} says the job has {} ranks: the recording is damaged; record again",
+                    recordings[0].identity.rank, job.world_size)};
   if (Status ok = check_identities(recordings, job.world_size); !ok) return ok.error();
 
   std::vector<Member> members;
@@ -104,15 +107,18 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
     members.push_back({&recording, std::move(*print), {}});
     if (!recording.complete) {
       job.truncated = true;
-      job.notes.push_back(fmt::format("the recording of rank {} is cut off (the process was killed or "
-                                      "crashed): what is there is used", recording.identity.rank));
+      job.notes.push_back(
+          fmt::format("the recording of rank {} is cut off (the process was killed or "
+                      "crashed): what is there is used",
+                      recording.identity.rank));
     }
   }
   if (recordings.size() < static_cast<std::size_t>(job.world_size))
-    job.notes.push_back(fmt::format("{} of {} ranks were recorded; each other rank is taken to do what {} "
-                                    "did", recordings.size(), job.world_size,
-                                    options.stand_in.empty() ? "the nearest recorded rank below it"
-                                                             : "its stand-in"));
+    job.notes.push_back(fmt::format(
+        "{} of {} ranks were recorded; each other rank is taken to do what {} "
+        "did",
+        recordings.size(), job.world_size,
+        options.stand_in.empty() ? "the nearest recorded rank below it" : "its stand-in"));
 
   auto communicators = match_communicators(members, job.world_size, job.notes);
   if (!communicators) return communicators.error();
@@ -137,9 +143,10 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   }
   place_stand_ins(job, members);
   if (job.classes.size() < recordings.size())
-    job.notes.push_back(fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
-                                    "those of the first rank of each",
-                                    recordings.size(), job.classes.size()));
+    job.notes.push_back(
+        fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
+                    "those of the first rank of each",
+                    recordings.size(), job.classes.size()));
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);
   if (Status ok = find_steps(job, options); !ok) return ok.error();

@@ -10,7 +10,8 @@ namespace {
 using collate::collate;
 using testing::RecordingBuilder;
 
-std::vector<trace::Recording> ranks_of(int world, void (*write)(RecordingBuilder&, int rank, int world)) {
+std::vector<trace::Recording> ranks_of(int world,
+                                       void (*write)(RecordingBuilder&, int rank, int world)) {
   std::vector<trace::Recording> recordings;
   for (int rank = 0; rank < world; ++rank) {
     RecordingBuilder r(rank, world);
@@ -27,7 +28,12 @@ TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
     auto world = r.communicator(1, {0, 1, 2, 3, 4, 5, 6, 7});
     r.host(static_cast<std::uint32_t>(100 + rank * 7));
     for (int step = 0; step < 4; ++step)
-      r.push("rank " + std::to_string(rank)).kernel(10).kernel(20).collective(world, 100).optimizer(5).pop();
+      r.push("rank " + std::to_string(rank))
+          .kernel(10)
+          .kernel(20)
+          .collective(world, 100)
+          .optimizer(5)
+          .pop();
   }));
   ASSERT_TRUE(job) << message(job);
   ASSERT_EQ(job->classes.size(), 1u);
@@ -37,7 +43,8 @@ TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
 }
 
 TEST(Collate, NumbersAProcessGivesItselfDoNotMatter) {
-  // The default stream of device n is stream n; threads, events and streams are numbered as they come.
+  // The default stream of device n is stream n; threads, events and streams are numbered as they
+  // come.
   auto job = collate(ranks_of(4, [](RecordingBuilder& r, int rank, int) {
     auto world = r.communicator(1, {0, 1, 2, 3});
     auto own = static_cast<std::uint16_t>(rank), side = static_cast<std::uint16_t>(10 + rank);
@@ -57,8 +64,10 @@ TEST(Collate, PipelineStagesAreClasses) {
     auto pipe = r.communicator(10 + static_cast<std::uint64_t>(rank % 4), {rank % 4, rank % 4 + 4});
     auto data = stage == 0 ? r.communicator(1, {0, 1, 2, 3}) : r.communicator(2, {4, 5, 6, 7});
     for (int step = 0; step < 3; ++step) {
-      if (stage == 0) r.kernel(10).send(pipe, 1, 8);
-      else r.receive(pipe, 0, 8).kernel(20);
+      if (stage == 0)
+        r.kernel(10).send(pipe, 1, 8);
+      else
+        r.receive(pipe, 0, 8).kernel(20);
       r.collective(data, 100).optimizer(5);
     }
   }));
@@ -72,8 +81,11 @@ TEST(Collate, PipelineStagesAreClasses) {
 TEST(Collate, RingOfEqualRanksFoldsAlthoughPeersDiffer) {
   auto job = collate(ranks_of(4, [](RecordingBuilder& r, int rank, int world) {
     auto c = r.communicator(1, {0, 1, 2, 3});
-    r.kernel(10).add(trace::Kind::group_begin).send(c, (rank + 1) % world, 8)
-        .receive(c, (rank + world - 1) % world, 8).add(trace::Kind::group_end);
+    r.kernel(10)
+        .add(trace::Kind::group_begin)
+        .send(c, (rank + 1) % world, 8)
+        .receive(c, (rank + world - 1) % world, 8)
+        .add(trace::Kind::group_end);
   }));
   ASSERT_TRUE(job) << message(job);
   EXPECT_EQ(job->classes.size(), 1u);
@@ -81,14 +93,14 @@ TEST(Collate, RingOfEqualRanksFoldsAlthoughPeersDiffer) {
 
 TEST(Collate, PlacementSplitsClassesThatMeetAcrossNodes) {
   auto write = [](RecordingBuilder& r, int rank, int) {
-    int pair = rank / 2;   // pairs {0,1}, {2,3}, {4,5}
+    int pair = rank / 2;  // pairs {0,1}, {2,3}, {4,5}
     auto c = r.communicator(1 + static_cast<std::uint64_t>(pair), {2 * pair, 2 * pair + 1});
     r.kernel(10).collective(c, 8);
   };
   collate::Options options;
   options.gpus_per_node = 2;
   EXPECT_EQ(collate(ranks_of(6, write), options)->classes.size(), 1u);
-  options.gpus_per_node = 3;   // {2,3} lies across
+  options.gpus_per_node = 3;  // {2,3} lies across
   EXPECT_EQ(collate(ranks_of(6, write), options)->classes.size(), 2u);
 }
 
@@ -98,7 +110,8 @@ TEST(Collate, MismatchNamesRankCommunicatorSequenceAndOp) {
     r.collective(c, 100).collective(c, rank == 0 ? 200 : 300);
   }));
   ASSERT_FALSE(job);
-  for (const char* part : {"0000000000000abc", "sequence number 1", "rank 0", "rank 1", "bytes=200", "bytes=300"})
+  for (const char* part :
+       {"0000000000000abc", "sequence number 1", "rank 0", "rank 1", "bytes=200", "bytes=300"})
     EXPECT_NE(message(job).find(part), std::string::npos) << part << " in: " << message(job);
 }
 
@@ -173,11 +186,15 @@ TEST(Collate, IndicesOutsideTheirTablesAreRefused) {
     damage(recordings[0]);
     return message(collate(std::move(recordings)));
   };
-  EXPECT_NE(damaged([](auto& r) { r.records[0].value = 99; }).find("record 0 refers to op 99"), std::string::npos);
-  EXPECT_NE(damaged([](auto& r) { r.records[1].aux = 9; }).find("communicator 9"), std::string::npos);
+  EXPECT_NE(damaged([](auto& r) { r.records[0].value = 99; }).find("record 0 refers to op 99"),
+            std::string::npos);
+  EXPECT_NE(damaged([](auto& r) { r.records[1].aux = 9; }).find("communicator 9"),
+            std::string::npos);
   EXPECT_NE(damaged([](auto& r) { r.records[1].value = 0; }).find("damaged"), std::string::npos);
-  EXPECT_NE(damaged([](auto& r) { r.records[0].kind = trace::Kind::graph_launch; }).find("graph"), std::string::npos);
-  EXPECT_NE(damaged([](auto& r) { r.communicators[0].rank = 5; }).find("damaged"), std::string::npos);
+  EXPECT_NE(damaged([](auto& r) { r.records[0].kind = trace::Kind::graph_launch; }).find("graph"),
+            std::string::npos);
+  EXPECT_NE(damaged([](auto& r) { r.communicators[0].rank = 5; }).find("damaged"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -46,16 +46,18 @@ void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
   for (std::int64_t s = 1; s * (size - 1) < world_size && stride == 0; ++s)
     if (fits(s)) stride = s;
   if (stride == 0) {
-    notes.push_back(fmt::format("{}: only {} of its members were recorded and their ranks follow no "
-                                "stride; the others are taken to follow rank {}",
-                                describe(communicator), known.size(), rank));
+    notes.push_back(
+        fmt::format("{}: only {} of its members were recorded and their ranks follow no "
+                    "stride; the others are taken to follow rank {}",
+                    describe(communicator), known.size(), rank));
     stride = 1;
   }
   std::int64_t base = rank - stride * first;
   for (std::int32_t i = 0; i < size; ++i) {
     auto& slot = ranks[static_cast<std::size_t>(i)];
     if (slot < 0)
-      slot = static_cast<std::int32_t>(std::clamp<std::int64_t>(base + stride * i, 0, world_size - 1));
+      slot =
+          static_cast<std::int32_t>(std::clamp<std::int64_t>(base + stride * i, 0, world_size - 1));
   }
 }
 
@@ -90,18 +92,20 @@ Status check_collectives(std::span<const Member> members, const job::Communicato
     auto ours = collective_calls(*first->recording, first_slot);
     auto theirs = collective_calls(*member.recording, slot);
     std::size_t n = 0;
-    while (n < ours.size() && n < theirs.size() &&
-           same_call(first->recording->ops[ours[n].op].work, member.recording->ops[theirs[n].op].work))
+    while (
+        n < ours.size() && n < theirs.size() &&
+        same_call(first->recording->ops[ours[n].op].work, member.recording->ops[theirs[n].op].work))
       ++n;
     bool cut = (n >= ours.size() && !first->recording->complete) ||
                (n >= theirs.size() && !member.recording->complete);
     std::string message = fmt::format(
         "{}: at sequence number {} rank {} calls {}, rank {} calls {}", describe(communicator), n,
-        first->recording->identity.rank, call_text(*first, ours, n), member.recording->identity.rank,
-        call_text(member, theirs, n));
+        first->recording->identity.rank, call_text(*first, ours, n),
+        member.recording->identity.rank, call_text(member, theirs, n));
     if (!cut)
-      return Error{message + "; the members of a communicator must make the same calls in the same "
-                             "order: are these recordings of one run?"};
+      return Error{message +
+                   "; the members of a communicator must make the same calls in the same "
+                   "order: are these recordings of one run?"};
     notes.push_back(message + "; the recording is cut off there");
   }
   return {};
@@ -134,15 +138,16 @@ Status check_channels(std::span<const Member> members,
         return std::get<PointToPoint>(m.recording->ops[call.op].work).bytes;
       };
       std::size_t n = 0;
-      while (n < ours.size() && n < theirs.size() && bytes(member, ours[n]) == bytes(peer, theirs[n]))
+      while (n < ours.size() && n < theirs.size() &&
+             bytes(member, ours[n]) == bytes(peer, theirs[n]))
         ++n;
       bool cut = (n >= ours.size() && !member.recording->complete) ||
                  (n >= theirs.size() && !peer.recording->complete);
-      std::string message = fmt::format(
-          "{}: message {} of rank {} {} rank {}: rank {} calls {}, rank {} calls {}",
-          describe(communicator), n, rank, send ? "to" : "from",
-          peer.recording->identity.rank, rank, call_text(member, ours, n),
-          peer.recording->identity.rank, call_text(peer, theirs, n));
+      std::string message =
+          fmt::format("{}: message {} of rank {} {} rank {}: rank {} calls {}, rank {} calls {}",
+                      describe(communicator), n, rank, send ? "to" : "from",
+                      peer.recording->identity.rank, rank, call_text(member, ours, n),
+                      peer.recording->identity.rank, call_text(peer, theirs, n));
       if (!cut) return Error{message + "; every send needs a receive of the same size"};
       notes.push_back(message + "; the recording is cut off there");
     }
@@ -153,9 +158,9 @@ Status check_channels(std::span<const Member> members,
 }  // namespace
 
 int find_member(std::span<const Member> members, std::int32_t rank) {
-  auto it = std::lower_bound(members.begin(), members.end(), rank, [](const Member& m, std::int32_t r) {
-    return m.recording->identity.rank < r;
-  });
+  auto it = std::lower_bound(
+      members.begin(), members.end(), rank,
+      [](const Member& m, std::int32_t r) { return m.recording->identity.rank < r; });
   if (it == members.end() || it->recording->identity.rank != rank) return -1;
   return static_cast<int>(it - members.begin());
 }
@@ -163,8 +168,8 @@ int find_member(std::span<const Member> members, std::int32_t rank) {
 Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& members,
                                                            std::int32_t world_size,
                                                            std::vector<std::string>& notes) {
-  // A unique id may serve again after its communicator was destroyed: the n-th use on one rank is the
-  // n-th on all.
+  // A unique id may serve again after its communicator was destroyed: the n-th use on one rank is
+  // the n-th on all.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> number;
   std::vector<job::Communicator> result;
   std::size_t places = 0;
@@ -175,28 +180,33 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
     for (std::uint32_t slot = 0; slot < communicators.size(); ++slot) {
       const trace::Communicator& c = communicators[slot];
       if (c.size < 1 || c.size > world_size || c.rank < 0 || c.rank >= c.size)
-        return Error{fmt::format("rank {}: communicator {:016x} says rank {} of {} in a job of {} "
-                                 "ranks: the recording is damaged; record again",
-                                 rank, c.id, c.rank, c.size, world_size)};
+        return Error{
+            fmt::format("rank {}: communicator {:016x} says rank {} of {} in a job of {} "
+                        "ranks: the recording is damaged; record again",
+                        rank, c.id, c.rank, c.size, world_size)};
       auto [it, fresh] = number.try_emplace({c.id, uses[c.id]++}, result.size());
       if (fresh) {
         places += static_cast<std::size_t>(c.size);
         if (places > most_places)
-          return Error{fmt::format("rank {}: its communicators have more than {} members in all: the recording is "
-                                   "damaged; record again", rank, most_places)};
+          return Error{fmt::format(
+              "rank {}: its communicators have more than {} members in all: the recording is "
+              "damaged; record again",
+              rank, most_places)};
         auto size = static_cast<std::size_t>(c.size);
         result.push_back({c.id, std::vector<std::int32_t>(size, -1),
                           std::vector<std::uint32_t>(size, job::none), c.name});
       }
       job::Communicator& communicator = result[it->second];
       if (communicator.ranks.size() != static_cast<std::size_t>(c.size))
-        return Error{fmt::format("{}: rank {} says it has {} members: are these recordings of one run?",
-                                 describe(communicator), rank, c.size)};
+        return Error{
+            fmt::format("{}: rank {} says it has {} members: are these recordings of one run?",
+                        describe(communicator), rank, c.size)};
       auto place = static_cast<std::size_t>(c.rank);
       if (communicator.ranks[place] >= 0)
-        return Error{fmt::format("{}: ranks {} and {} both say they are its rank {}: are these "
-                                 "recordings of one run?",
-                                 describe(communicator), communicator.ranks[place], rank, c.rank)};
+        return Error{
+            fmt::format("{}: ranks {} and {} both say they are its rank {}: are these "
+                        "recordings of one run?",
+                        describe(communicator), communicator.ranks[place], rank, c.rank)};
       communicator.ranks[place] = rank;
       communicator.slots[place] = slot;
       if (communicator.name.empty()) communicator.name = c.name;

@@ -16,7 +16,7 @@ namespace maya::collate {
 struct Member {
   const trace::Recording* recording{};
   Fingerprint print;
-  std::vector<std::uint32_t> communicator;   // slot → index into the job's communicators
+  std::vector<std::uint32_t> communicator;  // slot → index into the job's communicators
 };
 
 // Fills Member::communicator. Members that were not recorded are placed by the stride of those that
@@ -26,7 +26,8 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
                                                            std::vector<std::string>& notes);
 
 // Every collective has the same kind, size and root on all members at each sequence number; every
-// message has its counterpart. Where a recording is cut off its missing end is a note, not an error.
+// message has its counterpart. Where a recording is cut off its missing end is a note, not an
+// error.
 Status check_calls(std::span<const Member> members,
                    std::span<const job::Communicator> communicators,
                    std::vector<std::string>& notes);

@@ -21,7 +21,8 @@ void open_first(const Sequence& sequence, Cuts& cuts) {
 bool trains(const Sequence& sequence, const Cuts& cuts) {
   if (sequence.heavy_between(0, sequence.size()) == 0) return true;
   std::size_t with = 0;
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) with += sequence.heavy_between(cuts[k], cuts[k + 1]) > 0;
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
+    with += sequence.heavy_between(cuts[k], cuts[k + 1]) > 0;
   return 2 * with >= cuts.size() - 1;
 }
 
@@ -41,16 +42,19 @@ struct Best {
 };
 
 // Where an update ends, if updates with no training work (a matrix product, …) between them belong
-// together, every update is the same and most segments are alike: the usual shape of a run, also with an
-// evaluation or a pause in it. Updates spread through the backward pass differ by layer and are refused.
+// together, every update is the same and most segments are alike: the usual shape of a run, also
+// with an evaluation or a pause in it. Updates spread through the backward pass differ by layer and
+// are refused.
 Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size_t>& at) {
   Cuts cuts;
   std::uint64_t first{}, hash{};
   for (std::size_t i = 0; i < at.size(); ++i) {
     hash = mix(hash, sequence.exact(at[i], at[i] + 1));
     if (i + 1 < at.size() && sequence.heavy_between(at[i], at[i + 1]) == 0) continue;
-    if (cuts.empty()) first = hash;
-    else if (hash != first) return {};
+    if (cuts.empty())
+      first = hash;
+    else if (hash != first)
+      return {};
     cuts.push_back(at[i] + 1);
     hash = 0;
   }
@@ -83,8 +87,8 @@ Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence,
 }
 
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence) {
-  // Several sources may speak (a profiler, optimizer hooks): the one that speaks least often, but more
-  // than once, divides into whole steps.
+  // Several sources may speak (a profiler, optimizer hooks): the one that speaks least often, but
+  // more than once, divides into whole steps.
   std::map<std::uint32_t, Cuts> sources;
   for (std::uint32_t i = 0; i < recording.records.size(); ++i)
     if (recording.records[i].kind == Kind::step_boundary)
@@ -115,9 +119,10 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
   std::vector<std::size_t> widths = gaps;
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
-  std::vector<std::size_t> thresholds{sequence.size()};   // one update only
+  std::vector<std::size_t> thresholds{sequence.size()};  // one update only
   for (std::size_t i = 0; i < widths.size(); ++i)
-    if (i == 0 || widths[i] >= 1.5 * static_cast<double>(widths[i - 1])) thresholds.push_back(widths[i]);
+    if (i == 0 || widths[i] >= 1.5 * static_cast<double>(widths[i - 1]))
+      thresholds.push_back(widths[i]);
   Best best;
   for (std::size_t threshold : thresholds) {
     Cuts cuts;
@@ -139,15 +144,17 @@ Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
     for (bool exact : {true, false}) {
       std::unordered_map<std::uint64_t, Cuts> occurrences;
       for (std::size_t i = sequence.first_heavy(); i + width <= sequence.size(); ++i)
-        occurrences[exact ? sequence.exact(i, i + width) : sequence.shape(i, i + width)].push_back(i);
-      std::vector<const Cuts*> candidates;   // in order of appearance: the map's order is arbitrary
+        occurrences[exact ? sequence.exact(i, i + width) : sequence.shape(i, i + width)].push_back(
+            i);
+      std::vector<const Cuts*> candidates;  // in order of appearance: the map's order is arbitrary
       for (const auto& [hash, places] : occurrences)
         if (places.size() >= 2) candidates.push_back(&places);
       std::sort(candidates.begin(), candidates.end(),
                 [](const Cuts* a, const Cuts* b) { return a->front() < b->front(); });
       for (const Cuts* places : candidates) {
         Cuts cuts = *places;
-        if (exactly != 0) cuts.push_back(sequence.size());   // all are wanted: the last runs to the end
+        if (exactly != 0)
+          cuts.push_back(sequence.size());  // all are wanted: the last runs to the end
         best.offer(sequence, std::move(cuts), exactly);
       }
     }

@@ -12,7 +12,8 @@ namespace maya::collate {
 using Cuts = std::vector<std::size_t>;
 
 // `exactly`: only candidates with this many segments; 0: any number.
-Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence, std::string_view name);
+Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence,
+                   std::string_view name);
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence);
 Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly);
 Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly);

@@ -20,19 +20,22 @@ bool has_op(Kind kind) {
 }
 
 bool on_stream(Kind kind) {
-  return has_op(kind) || kind == Kind::host_function || kind == Kind::graph_launch || kind == Kind::event_record ||
-         kind == Kind::stream_wait_event || kind == Kind::stream_synchronize || kind == Kind::stream_create;
+  return has_op(kind) || kind == Kind::host_function || kind == Kind::graph_launch ||
+         kind == Kind::event_record || kind == Kind::stream_wait_event ||
+         kind == Kind::stream_synchronize || kind == Kind::stream_create;
 }
 
 Status check(const trace::Recording& recording, const Record& record, std::string_view where) {
   auto bad = [&](std::string_view what, std::uint64_t index, std::size_t size) {
-    return Error{fmt::format(
-        "rank {}: {} refers to {} {}, but there are only {}: the recording is damaged; record again",
-        recording.identity.rank, where, what, index, size)};
+    return Error{
+        fmt::format("rank {}: {} refers to {} {}, but there are only {}: the recording is damaged; "
+                    "record again",
+                    recording.identity.rank, where, what, index, size)};
   };
-  if (record.kind > Kind::out_of_memory)   // the last there is
-    return Error{fmt::format("rank {}: {} is of unknown kind {}: the recording is damaged, or of a newer Maya",
-                             recording.identity.rank, where, static_cast<int>(record.kind))};
+  if (record.kind > Kind::out_of_memory)  // the last there is
+    return Error{fmt::format(
+        "rank {}: {} is of unknown kind {}: the recording is damaged, or of a newer Maya",
+        recording.identity.rank, where, static_cast<int>(record.kind))};
   if (has_op(record.kind) && record.value >= recording.ops.size())
     return bad("op", record.value, recording.ops.size());
   if (record.kind == Kind::graph_launch && record.value >= recording.graphs.size())
@@ -44,13 +47,15 @@ Status check(const trace::Recording& recording, const Record& record, std::strin
     bool fits = record.kind == Kind::collective ? std::holds_alternative<Collective>(work)
                                                 : std::holds_alternative<PointToPoint>(work);
     if (!fits)
-      return Error{fmt::format("rank {}: {} is a communication call without a communication op: the "
-                               "recording is damaged; record again",
-                               recording.identity.rank, where)};
+      return Error{
+          fmt::format("rank {}: {} is a communication call without a communication op: the "
+                      "recording is damaged; record again",
+                      recording.identity.rank, where)};
     if (const auto* message = std::get_if<PointToPoint>(&work)) {
       std::int32_t size = recording.communicators[record.aux].size;
       if (message->peer < 0 || message->peer >= size)
-        return bad("peer", static_cast<std::uint32_t>(message->peer), static_cast<std::size_t>(size));
+        return bad("peer", static_cast<std::uint32_t>(message->peer),
+                   static_cast<std::size_t>(size));
     }
   }
   return {};
@@ -74,12 +79,13 @@ class Pass {
         wide_ = &r;
         continue;
       }
-      if (!check(recording_, r, "record"))   // the message is made only when there is one
+      if (!check(recording_, r, "record"))  // the message is made only when there is one
         return check(recording_, r, fmt::format("record {}", i)).error();
       take(r);
       wide_ = nullptr;
     }
-    for (Thread& thread : threads_) close_group(thread);   // a recording may be cut off within a group
+    for (Thread& thread : threads_)
+      close_group(thread);  // a recording may be cut off within a group
     std::uint64_t h = recording_.communicators.size();
     for (const Thread& thread : threads_) h = mix(h, thread.hash);
     for (const auto& communicator : recording_.communicators)
@@ -92,8 +98,8 @@ class Pass {
   struct Thread {
     std::uint64_t hash{1};
     std::uint32_t events{}, streams{};
-    int group{};                     // depth
-    std::vector<Record> messages;    // of the group
+    int group{};                   // depth
+    std::vector<Record> messages;  // of the group
   };
 
   Status graph(std::size_t index) {
@@ -104,16 +110,19 @@ class Pass {
       const trace::GraphNode& node = graph.nodes[n];
       std::string where = fmt::format("node {} of graph {}", n, index);
       if (node.record.kind == Kind::graph_launch)
-        return Error{fmt::format("rank {}: {} launches a graph; child graphs must be expanded when "
-                                 "recorded", recording_.identity.rank, where)};
+        return Error{
+            fmt::format("rank {}: {} launches a graph; child graphs must be expanded when "
+                        "recorded",
+                        recording_.identity.rank, where)};
       if (Status ok = check(recording_, node.record, where); !ok) return ok;
       h = mix(h, static_cast<std::uint64_t>(node.record.kind));
       if (has_op(node.record.kind)) h = mix(h, op_hash_[node.record.value]);
       for (std::uint32_t before : node.after) {
         if (before >= n)
-          return Error{fmt::format("rank {}: {} waits for node {}, which does not come before it: the "
-                                   "recording is damaged; record again",
-                                   recording_.identity.rank, where, before)};
+          return Error{
+              fmt::format("rank {}: {} waits for node {}, which does not come before it: the "
+                          "recording is damaged; record again",
+                          recording_.identity.rank, where, before)};
         h = mix(h, before);
       }
       if (node.record.kind == Kind::collective || node.record.kind == Kind::point_to_point)
@@ -132,9 +141,14 @@ class Pass {
                          static_cast<std::uint64_t>(r.aux) << 16 |
                          (on_stream(r.kind) ? stream(r) << 32 : 0);
     switch (r.kind) {
-      case Kind::range_push: case Kind::range_pop: case Kind::mark: case Kind::event_query:
+      case Kind::range_push:
+      case Kind::range_pop:
+      case Kind::mark:
+      case Kind::event_query:
         return;
-      case Kind::launch: case Kind::copy: case Kind::fill:
+      case Kind::launch:
+      case Kind::copy:
+      case Kind::fill:
         thread.hash = mix(thread.hash, head ^ op_hash_[r.value]);
         return;
       case Kind::point_to_point:
@@ -158,11 +172,15 @@ class Pass {
         thread.hash = mix(thread.hash, h);
         return;
       }
-      case Kind::event_record: case Kind::stream_wait_event: case Kind::event_synchronize:
+      case Kind::event_record:
+      case Kind::stream_wait_event:
+      case Kind::event_synchronize:
         thread.hash = mix(thread.hash, head ^ mix(7, event(r)));
         return;
-      case Kind::allocate: case Kind::release:
-        // What lies in host memory does not change the device's behaviour, and differs with logging.
+      case Kind::allocate:
+      case Kind::release:
+        // What lies in host memory does not change the device's behaviour, and differs with
+        // logging.
         if (wide_ != nullptr) {
           auto wide = std::bit_cast<trace::Wide>(*wide_);
           if (wide.x == static_cast<std::uint32_t>(trace::MemoryKind::pinned)) return;
@@ -174,18 +192,22 @@ class Pass {
     }
   }
 
-  // Messages of a group go out together, so their order does not matter: they are taken by distance of the
-  // peer. An exchange of all with all so looks the same on every rank, in whatever order peers are named.
+  // Messages of a group go out together, so their order does not matter: they are taken by distance
+  // of the peer. An exchange of all with all so looks the same on every rank, in whatever order
+  // peers are named.
   void close_group(Thread& thread) {
     auto distance = [&](const Record& r) {
       const trace::Communicator& c = recording_.communicators[r.aux];
       return (std::get<PointToPoint>(recording_.ops[r.value].work).peer - c.rank + c.size) % c.size;
     };
-    std::stable_sort(thread.messages.begin(), thread.messages.end(), [&](const Record& a, const Record& b) {
-      return std::tuple(a.stream, a.aux, distance(a)) < std::tuple(b.stream, b.aux, distance(b));
-    });
+    std::stable_sort(thread.messages.begin(), thread.messages.end(),
+                     [&](const Record& a, const Record& b) {
+                       return std::tuple(a.stream, a.aux, distance(a)) <
+                              std::tuple(b.stream, b.aux, distance(b));
+                     });
     for (const Record& r : thread.messages)
-      thread.hash = mix(thread.hash, mix(stream(r) << 8 | (r.flags & ~trace::resumed), op_hash_[r.value] + call(r)));
+      thread.hash = mix(thread.hash, mix(stream(r) << 8 | (r.flags & ~trace::resumed),
+                                         op_hash_[r.value] + call(r)));
     thread.hash = mix(thread.hash, thread.messages.size());
     thread.messages.clear();
   }
@@ -200,7 +222,8 @@ class Pass {
     return threads_[static_cast<std::size_t>(thread_number_[id])];
   }
 
-  // Streams too, by the thread that first used them: the default stream's id is the device's number.
+  // Streams too, by the thread that first used them: the default stream's id is the device's
+  // number.
   std::uint64_t stream(const Record& r) {
     if (r.stream >= stream_number_.size()) stream_number_.resize(r.stream + 1u, 0);
     std::uint32_t& number = stream_number_[r.stream];
@@ -211,8 +234,8 @@ class Pass {
     return number;
   }
 
-  // Events are numbered within the thread that first named them: another interleaving of the threads
-  // gives the same numbers.
+  // Events are numbered within the thread that first named them: another interleaving of the
+  // threads gives the same numbers.
   std::uint64_t event(const Record& r) {
     auto [it, fresh] = events_.try_emplace(r.value, 0);
     if (fresh) {
@@ -234,7 +257,8 @@ class Pass {
     }
     const auto& message = std::get<PointToPoint>(work);
     std::uint64_t key = std::uint64_t{r.aux} << 32 | static_cast<std::uint32_t>(message.peer);
-    auto [it, fresh] = result_.channel_number.try_emplace(key, static_cast<std::uint32_t>(result_.channels.size()));
+    auto [it, fresh] = result_.channel_number.try_emplace(
+        key, static_cast<std::uint32_t>(result_.channels.size()));
     if (fresh) result_.channels.push_back({r.aux, message.peer});
     ChannelUse& use = result_.channels[it->second];
     std::uint64_t bytes = static_cast<std::uint64_t>(message.bytes);
@@ -274,7 +298,8 @@ void each_call(const trace::Recording& recording, Kind kind, F&& visit) {
 
 Result<Fingerprint> fingerprint(const trace::Recording& recording) { return Pass(recording).run(); }
 
-std::vector<CommunicatorCall> collective_calls(const trace::Recording& recording, std::uint16_t slot) {
+std::vector<CommunicatorCall> collective_calls(const trace::Recording& recording,
+                                               std::uint16_t slot) {
   std::vector<CommunicatorCall> calls;
   each_call(recording, Kind::collective, [&](std::uint32_t i, const Record& r) {
     if (r.aux == slot) calls.push_back({i, r.value});
@@ -287,7 +312,8 @@ std::vector<CommunicatorCall> message_calls(const trace::Recording& recording, s
   std::vector<CommunicatorCall> calls;
   each_call(recording, Kind::point_to_point, [&](std::uint32_t i, const Record& r) {
     const auto& message = std::get<PointToPoint>(recording.ops[r.value].work);
-    if (r.aux == slot && message.peer == peer && message.send == send) calls.push_back({i, r.value});
+    if (r.aux == slot && message.peer == peer && message.send == send)
+      calls.push_back({i, r.value});
   });
   return calls;
 }

@@ -14,7 +14,7 @@ namespace maya::collate {
 // Calls on one communicator, in order.
 struct CollectiveUse {
   std::uint32_t count{};
-  std::uint64_t hash{};   // of kinds, sizes and roots: what must agree between the members
+  std::uint64_t hash{};  // of kinds, sizes and roots: what must agree between the members
 };
 
 // Messages to and from one peer on one communicator; numbered in order of first use.
@@ -22,16 +22,16 @@ struct ChannelUse {
   std::uint16_t slot{};
   std::int32_t peer{};
   std::uint32_t sends{}, receives{};
-  std::uint64_t send_hash{}, receive_hash{};   // of the bytes, in order
+  std::uint64_t send_hash{}, receive_hash{};  // of the bytes, in order
 };
 
 struct Fingerprint {
   // Equal for ranks that do the same. Host times, annotations, the interleaving of threads, numbers
   // given to events and peers of messages do not enter.
   std::uint64_t hash{};
-  std::vector<CollectiveUse> collectives;   // per communicator slot
+  std::vector<CollectiveUse> collectives;  // per communicator slot
   std::vector<ChannelUse> channels;
-  std::unordered_map<std::uint64_t, std::uint32_t> channel_number;   // by slot and peer
+  std::unordered_map<std::uint64_t, std::uint32_t> channel_number;  // by slot and peer
 
   // Index into channels, or 0xffffffff.
   std::uint32_t channel(std::uint32_t slot, std::int32_t peer) const {
@@ -43,11 +43,13 @@ struct Fingerprint {
 // Also checks that every index in the recording is within its table, so that later passes need not.
 Result<Fingerprint> fingerprint(const trace::Recording& recording);
 
-// Records of the calls on one communicator slot, graph launches expanded: what sequence number n was.
+// Records of the calls on one communicator slot, graph launches expanded: what sequence number n
+// was.
 struct CommunicatorCall {
   std::uint32_t record{}, op{};
 };
-std::vector<CommunicatorCall> collective_calls(const trace::Recording& recording, std::uint16_t slot);
+std::vector<CommunicatorCall> collective_calls(const trace::Recording& recording,
+                                               std::uint16_t slot);
 std::vector<CommunicatorCall> message_calls(const trace::Recording& recording, std::uint16_t slot,
                                             std::int32_t peer, bool send);
 

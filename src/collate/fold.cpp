@@ -93,7 +93,8 @@ class Refinement {
     std::vector<std::uint32_t> colours;
     colours.reserve(hashes.size());
     for (std::uint64_t h : hashes)
-      colours.push_back(numbers.try_emplace(h, static_cast<std::uint32_t>(numbers.size())).first->second);
+      colours.push_back(
+          numbers.try_emplace(h, static_cast<std::uint32_t>(numbers.size())).first->second);
     return colours;
   }
 

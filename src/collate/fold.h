@@ -2,12 +2,13 @@
 //
 // The classes are the coarsest partition of the ranks with two properties (an equitable partition):
 //  - members have equal fingerprints;
-//  - slot by slot, members' communicators have the same size and spread over nodes, and meet the same
-//    set of (class, slot); channel by channel, members' peers are of the same class and know them by
-//    the same channel number.
+//  - slot by slot, members' communicators have the same size and spread over nodes, and meet the
+//  same
+//    set of (class, slot); channel by channel, members' peers are of the same class and know them
+//    by the same channel number.
 // It is found by refinement: colour the ranks by fingerprint, recolour each by what its partners'
-// colours are, until nothing splits. Simulating one member of each class is then exact: a rendezvous
-// depends on the arrival of (class, slot) pairs alone.
+// colours are, until nothing splits. Simulating one member of each class is then exact: a
+// rendezvous depends on the arrival of (class, slot) pairs alone.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@
 namespace maya::collate {
 
 struct Fold {
-  std::vector<std::uint32_t> class_of;            // per recorded member
-  std::vector<std::uint32_t> representative;      // per class: index of its first member
+  std::vector<std::uint32_t> class_of;        // per recorded member
+  std::vector<std::uint32_t> representative;  // per class: index of its first member
 };
 
 Fold fold(std::span<const Member> members, std::span<const job::Communicator> communicators,

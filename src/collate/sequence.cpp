@@ -11,7 +11,7 @@ namespace {
 
 using trace::Kind;
 
-constexpr std::uint64_t base = 0x2545f4914f6cdd1dull;   // odd; arithmetic is modulo 2^64
+constexpr std::uint64_t base = 0x2545f4914f6cdd1dull;  // odd; arithmetic is modulo 2^64
 
 bool heavy(const Work& work) {
   return std::holds_alternative<Gemm>(work) || std::holds_alternative<Convolution>(work) ||
@@ -36,7 +36,10 @@ Sequence::Sequence(const trace::Recording& recording) {
   for (const Op& op : recording.ops) ops.push_back(symbol_of(op));
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
-      case Kind::launch: case Kind::copy: case Kind::fill: case Kind::collective:
+      case Kind::launch:
+      case Kind::copy:
+      case Kind::fill:
+      case Kind::collective:
       case Kind::point_to_point:
         return &ops[r.value];
       case Kind::graph_launch:
@@ -91,7 +94,7 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   const auto all = static_cast<double>(sequence.size() - std::min(sequence.first_heavy(), cuts[0]));
   // The signature that covers most of the sequence is what a step looks like.
   auto judge = [&](double weight, auto&& signature) {
-    std::unordered_map<std::uint64_t, std::pair<std::size_t, std::size_t>> seen;   // count, symbols
+    std::unordered_map<std::uint64_t, std::pair<std::size_t, std::size_t>> seen;  // count, symbols
     std::size_t longest = 0;
     for (std::size_t k = 0; k < segments; ++k) {
       auto& [count, symbols] = seen[signature(cuts[k], cuts[k + 1])];
@@ -104,8 +107,8 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
       if (value.second > top.second || (value.second == top.second && key < modal))
         modal = key, top = value;
     if (top.first < 2) return;
-    double score = weight * static_cast<double>(top.second) / all *
-                   static_cast<double>(top.first) / static_cast<double>(segments);
+    double score = weight * static_cast<double>(top.second) / all * static_cast<double>(top.first) /
+                   static_cast<double>(segments);
     if (score <= best.score) return;
     best.score = score;
     // Of the steps, the most frequent kind is the steady one: an evaluation may make others long.

@@ -19,25 +19,27 @@ class Sequence {
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
   // How many such symbols lie in [begin, end).
-  std::size_t heavy_between(std::size_t begin, std::size_t end) const { return heavy_[end] - heavy_[begin]; }
+  std::size_t heavy_between(std::size_t begin, std::size_t end) const {
+    return heavy_[end] - heavy_[begin];
+  }
   // First symbol at or after the record.
   std::size_t at(std::uint32_t record) const;
 
-  std::uint64_t exact(std::size_t begin, std::size_t end) const;   // same ops on the same sizes
-  std::uint64_t shape(std::size_t begin, std::size_t end) const;   // same code, whatever the sizes
+  std::uint64_t exact(std::size_t begin, std::size_t end) const;  // same ops on the same sizes
+  std::uint64_t shape(std::size_t begin, std::size_t end) const;  // same code, whatever the sizes
 
  private:
   std::vector<std::uint32_t> record_;
   std::vector<bool> optimizer_;
-  std::vector<std::uint32_t> heavy_{0};   // prefix sums
-  std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};   // prefix hashes, powers of the base
+  std::vector<std::uint32_t> heavy_{0};                        // prefix sums
+  std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base
   std::size_t first_heavy_{};
 };
 
 // How well a list of cuts divides the sequence into equal steps.
 struct Regularity {
-  double score{};                      // 1: the whole sequence is equal segments
-  std::vector<std::uint8_t> steady;    // per segment: like most
+  double score{};                    // 1: the whole sequence is equal segments
+  std::vector<std::uint8_t> steady;  // per segment: like most
 };
 Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts);
 

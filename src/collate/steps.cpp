@@ -16,7 +16,7 @@ using trace::Kind;
 // What happened in one step of one class, to tell steady ones from warm-up.
 struct Content {
   double host_ns{};
-  bool sets_up{};   // communicators created, device memory taken
+  bool sets_up{};  // communicators created, device memory taken
 };
 
 std::vector<Content> contents(const job::RankClass& c) {
@@ -48,19 +48,24 @@ class Finder {
         return cuts_by_range(job_.classes[c].recording, sequences_[c], options_.step_range);
       };
       if (!accept(StepsFoundBy::user, by_name, 1))
-        return Error{fmt::format("no annotated range named \"{}\" opens the same number of steps on "
-                                 "every rank; leave the name out to have the steps found",
-                                 options_.step_range)};
+        return Error{
+            fmt::format("no annotated range named \"{}\" opens the same number of steps on "
+                        "every rank; leave the name out to have the steps found",
+                        options_.step_range)};
       return {};
     }
-    auto by_optimizer = [&](std::size_t c) { return cuts_by_optimizer(sequences_[c], options_.steps); };
+    auto by_optimizer = [&](std::size_t c) {
+      return cuts_by_optimizer(sequences_[c], options_.steps);
+    };
     auto by_period = [&](std::size_t c) { return cuts_by_period(sequences_[c], options_.steps); };
     if (options_.steps > 0) {
       if (options_.steps == 1) return whole_run(StepsFoundBy::user), Status{};
       if (accept(StepsFoundBy::user, by_optimizer, 1) || accept(StepsFoundBy::user, by_period, 1))
         return {};
-      return Error{fmt::format("the recording does not divide into {} steps; leave the number out to "
-                               "have the steps found", options_.steps)};
+      return Error{
+          fmt::format("the recording does not divide into {} steps; leave the number out to "
+                      "have the steps found",
+                      options_.steps)};
     }
     auto by_annotation = [&](std::size_t c) {
       return cuts_by_annotation(job_.classes[c].recording, sequences_[c]);
@@ -71,13 +76,15 @@ class Finder {
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
     if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);
-    job_.notes.push_back("no repeating step was found: the whole run after initialization counts as one");
+    job_.notes.push_back(
+        "no repeating step was found: the whole run after initialization counts as one");
     return {};
   }
 
  private:
   // The same method must divide every class into the same number of steps, at least `least`.
-  bool accept(job::StepsFoundBy by, const std::function<Cuts(std::size_t)>& find, std::size_t least) {
+  bool accept(job::StepsFoundBy by, const std::function<Cuts(std::size_t)>& find,
+              std::size_t least) {
     std::vector<Cuts> cuts;
     std::size_t fewest = SIZE_MAX, most = 0;
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
@@ -88,7 +95,7 @@ class Finder {
     if (fewest < least + 1) return false;
     if (fewest != most) {
       if (!job_.truncated) return false;
-      for (Cuts& c : cuts) c.resize(fewest);   // a rank that died saw fewer steps
+      for (Cuts& c : cuts) c.resize(fewest);  // a rank that died saw fewer steps
     }
     std::vector<std::uint8_t> steady(fewest - 1, 1);
     for (std::size_t c = 0; c < cuts.size(); ++c) {
@@ -98,15 +105,17 @@ class Finder {
       const auto& records = job_.classes[c].recording.records;
       auto& begin = job_.classes[c].step_begin;
       begin.clear();
-      // A step opens with its first work: syncs, annotations and whatever the host does after the last
-      // work of a step belong to that step.
+      // A step opens with its first work: syncs, annotations and whatever the host does after the
+      // last work of a step belong to that step.
       const Sequence& sequence = sequences_[c];
       auto after_work = [&](std::size_t cut) { return cut > 0 ? sequence.record(cut - 1) + 1 : 0; };
       for (std::size_t cut : cuts[c])
-        begin.push_back(cut < sequence.size() ? sequence.record(cut) : static_cast<std::uint32_t>(records.size()));
-      // After the last step the program may do anything: evaluate, save, wind down. Its end is as many
-      // records after its work as that of the step before.
-      std::uint32_t tail = begin.size() > 2 ? begin[begin.size() - 2] - after_work(cuts[c][cuts[c].size() - 2]) : 0;
+        begin.push_back(cut < sequence.size() ? sequence.record(cut)
+                                              : static_cast<std::uint32_t>(records.size()));
+      // After the last step the program may do anything: evaluate, save, wind down. Its end is as
+      // many records after its work as that of the step before.
+      std::uint32_t tail =
+          begin.size() > 2 ? begin[begin.size() - 2] - after_work(cuts[c][cuts[c].size() - 2]) : 0;
       begin.back() = std::min(begin.back(), after_work(cuts[c].back()) + tail);
     }
     job_.found_by = by;
@@ -145,8 +154,9 @@ class Finder {
   }
 
   void single() {
-    job_.notes.push_back("the run has one step: it is measured with whatever warm-up is in it; two or "
-                         "more steps give a steadier answer");
+    job_.notes.push_back(
+        "the run has one step: it is measured with whatever warm-up is in it; two or "
+        "more steps give a steadier answer");
   }
 
   void whole_run(job::StepsFoundBy by) {
@@ -154,7 +164,8 @@ class Finder {
       job::RankClass& k = job_.classes[c];
       const Sequence& s = sequences_[c];
       std::uint32_t begin = s.size() > 0 ? s.record(s.first_heavy()) : 0;
-      auto end = s.size() > 0 ? s.record(s.size() - 1) + 1 : static_cast<std::uint32_t>(k.recording.records.size());
+      auto end = s.size() > 0 ? s.record(s.size() - 1) + 1
+                              : static_cast<std::uint32_t>(k.recording.records.size());
       k.step_begin = {begin, end};
     }
     job_.found_by = by;

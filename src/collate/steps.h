@@ -11,9 +11,10 @@
 
 namespace maya::collate {
 
-// Fills step_begin of every class, and found_by, measured, warmup_steps and notes of the job. In this
-// order: what the user asked for; annotations of the framework; optimizer activity, which closes a
-// step; the period of the op sequence; else the whole run after initialization is one step.
+// Fills step_begin of every class, and found_by, measured, warmup_steps and notes of the job. In
+// this order: what the user asked for; annotations of the framework; optimizer activity, which
+// closes a step; the period of the op sequence; else the whole run after initialization is one
+// step.
 Status find_steps(job::Job& job, const Options& options);
 
 }  // namespace maya::collate

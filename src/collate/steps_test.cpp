@@ -24,7 +24,8 @@ void initialize(RecordingBuilder& r) {
 
 RecordingBuilder& gemm(RecordingBuilder& r, std::int64_t n) {
   for (std::uint32_t i = 0; i < r.recording().ops.size(); ++i)
-    if (const auto* other = std::get_if<Gemm>(&r.recording().ops[i].work); other != nullptr && other->n == n)
+    if (const auto* other = std::get_if<Gemm>(&r.recording().ops[i].work);
+        other != nullptr && other->n == n)
       return r.add(trace::Kind::launch, i);
   return r.add(trace::Kind::launch, r.op({Gemm{64, n, 64}, "gemm"}));
 }
@@ -88,7 +89,7 @@ TEST(Steps, ByPeriodWithoutAnyOptimizerOp) {
   initialize(r);
   for (int s = 0; s < 8; ++s) {
     for (int b = 0; b < 4; ++b) micro_batch(r);
-    for (int i = 0; i < 12; ++i) r.kernel(4, "multiply").kernel(4, "add");   // a for-loop optimizer
+    for (int i = 0; i < 12; ++i) r.kernel(4, "multiply").kernel(4, "add");  // a for-loop optimizer
   }
   job::Job job = found(r);
   EXPECT_EQ(job.found_by, StepsFoundBy::period);

@@ -15,7 +15,7 @@ class Accounting {
  public:
   enum Activity : unsigned { compute = 1, communication = 2, copy = 4 };
   struct Sums {
-    std::array<std::int64_t, 8> by_activity{};   // index: set of activities
+    std::array<std::int64_t, 8> by_activity{};  // index: set of activities
     std::int64_t host_bound{};
   };
   struct Boundary {

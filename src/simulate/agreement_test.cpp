@@ -1,5 +1,5 @@
-// The simulator against a slow and obvious one, and folded jobs against unfolded ones, on random jobs. A job
-// on which they differ is shrunk before it is shown.
+// The simulator against a slow and obvious one, and folded jobs against unfolded ones, on random
+// jobs. A job on which they differ is shrunk before it is shown.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ struct Run {
 Run fast(const job::Job& job, const catalog::Cluster& cluster, std::string& error) {
   simulate::Options options;
   options.keep_spans = true;
-  auto t = simulate::simulate(job, cluster, SizeEstimator(), SizeNetwork(cluster.gpus_per_node, 15), options);
+  auto t = simulate::simulate(job, cluster, SizeEstimator(), SizeNetwork(cluster.gpus_per_node, 15),
+                              options);
   if (!t) {
     error = t.error().message;
     return {};
@@ -48,16 +49,18 @@ Run fast(const job::Job& job, const catalog::Cluster& cluster, std::string& erro
   Run run{{}, std::move(*t)};
   for (const simulate::Span& s : run.timeline.spans)
     for (std::int32_t rank : job.classes[s.rank_class].ranks)
-      run.spans.push_back({static_cast<std::uint32_t>(rank), s.record, s.issue_ns, s.start_ns, s.end_ns});
+      run.spans.push_back(
+          {static_cast<std::uint32_t>(rank), s.record, s.issue_ns, s.start_ns, s.end_ns});
   std::sort(run.spans.begin(), run.spans.end());
   return run;
 }
 
-std::string differ(const std::vector<SlowSpan>& a, const std::vector<SlowSpan>& b, const char* what) {
+std::string differ(const std::vector<SlowSpan>& a, const std::vector<SlowSpan>& b,
+                   const char* what) {
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     auto line = [](const std::vector<SlowSpan>& v, std::size_t k) {
-      return k < v.size() ? fmt::format("rank {} record {} issue {} start {} end {}", v[k].rank, v[k].record, v[k].issue,
-                                        v[k].start, v[k].end)
+      return k < v.size() ? fmt::format("rank {} record {} issue {} start {} end {}", v[k].rank,
+                                        v[k].record, v[k].issue, v[k].start, v[k].end)
                           : std::string("nothing");
     };
     if (i >= a.size() || i >= b.size() || a[i] != b[i])
@@ -73,38 +76,47 @@ std::string against_slow(const Script& script, const catalog::Cluster& cluster) 
   std::string error;
   Run run = fast(*job, cluster, error);
   if (!error.empty()) return error;
-  SlowResult slow = simulate_slowly(*job, cluster, SizeEstimator(), SizeNetwork(cluster.gpus_per_node, 15));
+  SlowResult slow =
+      simulate_slowly(*job, cluster, SizeEstimator(), SizeNetwork(cluster.gpus_per_node, 15));
   if (!slow.finished) return "the slow one did not finish";
   if (std::string d = differ(run.spans, slow.spans, "slow"); !d.empty()) return d;
   for (std::size_t k = 0; k < 2; ++k) {
     std::int64_t begin = 0, end = 0;
-    for (const auto& times : slow.boundaries) begin = std::max(begin, times[k]), end = std::max(end, times[k + 1]);
+    for (const auto& times : slow.boundaries)
+      begin = std::max(begin, times[k]), end = std::max(end, times[k + 1]);
     const simulate::Step& step = run.timeline.steps[k];
     if (step.start_ns != begin || step.end_ns != end)
-      return fmt::format("step {}: fast {}…{}, slow {}…{}", k, step.start_ns, step.end_ns, begin, end);
+      return fmt::format("step {}: fast {}…{}, slow {}…{}", k, step.start_ns, step.end_ns, begin,
+                         end);
   }
   // The critical path covers its step without a gap.
   const simulate::Step& last = run.timeline.steps[1];
   std::int64_t at = last.start_ns;
   for (const simulate::CriticalLink& link : run.timeline.critical_path) {
-    if (link.start_ns != at) return fmt::format("the critical path has a gap: {}…{}", at, link.start_ns);
+    if (link.start_ns != at)
+      return fmt::format("the critical path has a gap: {}…{}", at, link.start_ns);
     at = link.end_ns;
   }
-  if (at != last.end_ns) return fmt::format("the critical path ends at {}, the step at {}", at, last.end_ns);
+  if (at != last.end_ns)
+    return fmt::format("the critical path ends at {}, the step at {}", at, last.end_ns);
   for (std::size_t c = 0; c < job->classes.size(); ++c) {
     const simulate::Breakdown &f = run.timeline.breakdown[c], &s = slow.breakdown[c];
-    double pairs[][2] = {{f.compute_ns, s.compute_ns}, {f.communication_ns, s.communication_ns},
-                         {f.exposed_communication_ns, s.exposed_communication_ns}, {f.copy_ns, s.copy_ns},
+    double pairs[][2] = {{f.compute_ns, s.compute_ns},
+                         {f.communication_ns, s.communication_ns},
+                         {f.exposed_communication_ns, s.exposed_communication_ns},
+                         {f.copy_ns, s.copy_ns},
                          {f.idle_ns, s.idle_ns}};
     for (std::size_t i = 0; i < 5; ++i)
       if (std::abs(2 * pairs[i][0] - pairs[i][1]) > 1e-6)
-        return fmt::format("breakdown {} of rank {}: fast {}, slow {}", i, c, 2 * pairs[i][0], pairs[i][1]);
+        return fmt::format("breakdown {} of rank {}: fast {}, slow {}", i, c, 2 * pairs[i][0],
+                           pairs[i][1]);
   }
   return "";
 }
 
 std::string folded_against_unfolded(const Script& script, const catalog::Cluster& cluster) {
-  auto folded = job_of(script, true, cluster.gpus_per_node), unfolded = job_of(script, false, cluster.gpus_per_node);
+  auto folded = job_of(script, true, cluster.gpus_per_node),
+       unfolded = job_of(script, false, cluster.gpus_per_node);
   if (!folded) return folded.error().message;
   if (!unfolded) return unfolded.error().message;
   std::string error;
@@ -112,7 +124,8 @@ std::string folded_against_unfolded(const Script& script, const catalog::Cluster
   if (!error.empty()) return "folded: " + error;
   Run b = fast(*unfolded, cluster, error);
   if (!error.empty()) return "unfolded: " + error;
-  if (std::string d = differ(a.spans, b.spans, "unfolded"); !d.empty()) return "folded is fast. " + d;
+  if (std::string d = differ(a.spans, b.spans, "unfolded"); !d.empty())
+    return "folded is fast. " + d;
   if (a.timeline.step_ns != b.timeline.step_ns) return "steps differ";
   return "";
 }
@@ -125,8 +138,10 @@ Script shrink(Script script, const std::function<std::string(const Script&)>& fa
       Script without = script;
       without.actions.erase(without.actions.begin() + static_cast<std::ptrdiff_t>(at),
                             without.actions.begin() + static_cast<std::ptrdiff_t>(at + size));
-      if (!fails(without).empty()) script = std::move(without), smaller = true;
-      else at += size;
+      if (!fails(without).empty())
+        script = std::move(without), smaller = true;
+      else
+        at += size;
     }
     if (!smaller) size /= 2;
   }
@@ -166,15 +181,33 @@ TEST(Hostile, DamagedRecordingsEndInAnErrorOrATimeline) {
       trace::Recording& r = recordings[random() % recordings.size()];
       trace::Record& record = r.records[random() % r.records.size()];
       switch (random() % 9) {
-        case 0: record.kind = static_cast<trace::Kind>(random() % 40); break;
-        case 1: record.flags = static_cast<std::uint8_t>(random()); break;
-        case 2: record.thread = static_cast<std::uint16_t>(random()); break;
-        case 3: record.stream = static_cast<std::uint16_t>(random()); break;
-        case 4: record.aux = static_cast<std::uint16_t>(random() % 5); break;
-        case 5: record.value = random() % (random() % 2 == 0 ? 10 : 1u << 31); break;
-        case 6: record.host_ns = random(); break;
-        case 7: r.records.resize(random() % r.records.size() + 1), r.complete = random() % 2 == 0; break;
-        default: r.communicators[random() % 3].rank = static_cast<std::int32_t>(random() % 9); break;
+        case 0:
+          record.kind = static_cast<trace::Kind>(random() % 40);
+          break;
+        case 1:
+          record.flags = static_cast<std::uint8_t>(random());
+          break;
+        case 2:
+          record.thread = static_cast<std::uint16_t>(random());
+          break;
+        case 3:
+          record.stream = static_cast<std::uint16_t>(random());
+          break;
+        case 4:
+          record.aux = static_cast<std::uint16_t>(random() % 5);
+          break;
+        case 5:
+          record.value = random() % (random() % 2 == 0 ? 10 : 1u << 31);
+          break;
+        case 6:
+          record.host_ns = random();
+          break;
+        case 7:
+          r.records.resize(random() % r.records.size() + 1), r.complete = random() % 2 == 0;
+          break;
+        default:
+          r.communicators[random() % 3].rank = static_cast<std::int32_t>(random() % 9);
+          break;
       }
     }
     collate::Options options;
@@ -185,7 +218,8 @@ TEST(Hostile, DamagedRecordingsEndInAnErrorOrATimeline) {
       ++errors;
       continue;
     }
-    auto t = simulate::simulate(*job, random_cluster(random, script.world), SizeEstimator(), SizeNetwork());
+    auto t = simulate::simulate(*job, random_cluster(random, script.world), SizeEstimator(),
+                                SizeNetwork());
     ++(t ? timelines : errors);
   }
   EXPECT_GT(errors, 0);

@@ -10,8 +10,12 @@ class Cause {
   enum class Kind : std::uint8_t { nothing, item, host };
 
   Cause() = default;
-  static Cause item(std::uint32_t rank_class, std::uint32_t index) { return {1, rank_class, index}; }
-  static Cause host(std::uint32_t rank_class, std::uint32_t instruction) { return {2, rank_class, instruction}; }
+  static Cause item(std::uint32_t rank_class, std::uint32_t index) {
+    return {1, rank_class, index};
+  }
+  static Cause host(std::uint32_t rank_class, std::uint32_t instruction) {
+    return {2, rank_class, instruction};
+  }
 
   Kind kind() const { return static_cast<Kind>(bits_ >> 62); }
   std::uint32_t rank_class() const { return static_cast<std::uint32_t>(bits_ >> 32) & 0x3fffffff; }

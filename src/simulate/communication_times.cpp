@@ -29,7 +29,8 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   const job::RankClass& c = job_.classes[class_];
   const trace::Recording& recording = c.recording;
   const Meetings::Domain& domain = meetings_.domain(class_, slot);
-  // Collectives of one kind launched together move their bytes as one; other kinds follow each other.
+  // Collectives of one kind launched together move their bytes as one; other kinds follow each
+  // other.
   std::vector<Collective> collectives;
   std::vector<network::Message> messages;
   std::uint32_t x = meetings_.communicator(class_, slot);
@@ -39,14 +40,17 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   std::size_t sends = 0;
   for (std::uint32_t index : ops) {
     if (const auto* op = std::get_if<Collective>(&recording.ops[index].work)) {
-      auto same = std::find_if(collectives.begin(), collectives.end(), [&](const Collective& other) {
-        return other.kind == op->kind && other.root == op->root && other.dtype == op->dtype;
-      });
-      if (same == collectives.end()) collectives.push_back(*op);
-      else same->bytes += op->bytes;
+      auto same =
+          std::find_if(collectives.begin(), collectives.end(), [&](const Collective& other) {
+            return other.kind == op->kind && other.root == op->root && other.dtype == op->dtype;
+          });
+      if (same == collectives.end())
+        collectives.push_back(*op);
+      else
+        same->bytes += op->bytes;
     } else if (const auto* op = std::get_if<PointToPoint>(&recording.ops[index].work)) {
-      std::int32_t peer = own.ranks.empty() ? c.representative
-                                            : own.ranks[static_cast<std::size_t>(op->peer)];
+      std::int32_t peer =
+          own.ranks.empty() ? c.representative : own.ranks[static_cast<std::size_t>(op->peer)];
       if (op->send) {
         messages.push_back({c.representative, peer, op->bytes});
         sent += op->bytes, ++sends;

@@ -17,7 +17,11 @@ class CommunicationTimes {
   CommunicationTimes(const job::Job& job, std::uint32_t rank_class, const Meetings& meetings,
                      const network::Network& network, const Model& model,
                      std::vector<CommunicationTime>& table)
-      : job_(job), class_(rank_class), meetings_(meetings), network_(network), model_(model),
+      : job_(job),
+        class_(rank_class),
+        meetings_(meetings),
+        network_(network),
+        model_(model),
         table_(table) {}
 
   // Calls of one communicator that are launched together. Index into the table.
@@ -32,8 +36,8 @@ class CommunicationTimes {
   const network::Network& network_;
   const Model& model_;
   std::vector<CommunicationTime>& table_;
-  std::unordered_map<std::uint64_t, std::uint32_t> single_;    // slot, op
-  std::unordered_map<std::string, std::uint32_t> fused_;       // slot, ops
+  std::unordered_map<std::uint64_t, std::uint32_t> single_;  // slot, op
+  std::unordered_map<std::string, std::uint32_t> fused_;     // slot, ops
 };
 
 }  // namespace maya::simulate

@@ -16,18 +16,24 @@ namespace {
 using trace::Kind;
 using trace::Record;
 
-// A few bytes of a recording can launch a large graph very often: that must not end in exhausted memory.
+// A few bytes of a recording can launch a large graph very often: that must not end in exhausted
+// memory.
 constexpr std::uint64_t most_works = 500'000'000;
 
 Resource resource_of(const Op& op) {
   const auto* copy = std::get_if<Copy>(&op.work);
   if (copy == nullptr) return Resource::compute;
   switch (copy->direction) {
-    case CopyDirection::host_to_device: return Resource::to_device;
-    case CopyDirection::device_to_host: return Resource::to_host;
-    case CopyDirection::peer: return Resource::peer;
-    case CopyDirection::host: return Resource::free;
-    case CopyDirection::device: return Resource::compute;   // limited by the GPU's own memory
+    case CopyDirection::host_to_device:
+      return Resource::to_device;
+    case CopyDirection::device_to_host:
+      return Resource::to_host;
+    case CopyDirection::peer:
+      return Resource::peer;
+    case CopyDirection::host:
+      return Resource::free;
+    case CopyDirection::device:
+      return Resource::compute;  // limited by the GPU's own memory
   }
   return Resource::compute;
 }
@@ -38,9 +44,15 @@ class ClassCompiler {
   ClassCompiler(const job::Job& job, std::uint32_t rank_class, const Model& model,
                 const Meetings& meetings, const estimate::Estimator& estimator,
                 const network::Network& network, std::vector<MeetReference>& references)
-      : job_(job), class_(rank_class), recording_(job.classes[rank_class].recording), model_(model),
-        meetings_(meetings), estimator_(estimator), references_(references),
-        communication_times_(job, rank_class, meetings, network, model, program_.communication_times) {}
+      : job_(job),
+        class_(rank_class),
+        recording_(job.classes[rank_class].recording),
+        model_(model),
+        meetings_(meetings),
+        estimator_(estimator),
+        references_(references),
+        communication_times_(job, rank_class, meetings, network, model,
+                             program_.communication_times) {}
 
   Result<Program> run(std::int64_t log_step) {
     estimate_ops();
@@ -52,12 +64,14 @@ class ClassCompiler {
     const auto& begins = job_.classes[class_].step_begin;
     std::size_t boundary = 0;
     for (std::uint32_t i = 0; i < recording_.records.size(); ++i) {
-      for (; boundary < begins.size() && begins[boundary] <= i; ++boundary) close_step(boundary, log_step);
+      for (; boundary < begins.size() && begins[boundary] <= i; ++boundary)
+        close_step(boundary, log_step);
       record(i);
       if (program_.works > most_works)
-        return Error{fmt::format("rank {}: its graph launches unfold to more than {} operations by record {}; the "
-                                 "recording is damaged, or too long to simulate: record fewer steps",
-                                 job_.classes[class_].representative, most_works, i)};
+        return Error{fmt::format(
+            "rank {}: its graph launches unfold to more than {} operations by record {}; the "
+            "recording is damaged, or too long to simulate: record fewer steps",
+            job_.classes[class_].representative, most_works, i)};
     }
     for (; boundary < begins.size(); ++boundary) close_step(boundary, log_step);
     return std::move(program_);
@@ -65,14 +79,14 @@ class ClassCompiler {
 
  private:
   struct Lane {
-    std::uint32_t tail{none};        // ticket recorded after the lane's last item, if there is one
+    std::uint32_t tail{none};  // ticket recorded after the lane's last item, if there is one
     std::uint32_t submissions{};
-    bool blocking{};                 // orders with the legacy default stream
-    bool before_legacy{};            // has items the legacy stream has not waited for
-    std::uint32_t seen_legacy{};     // legacy epoch it has waited for
-    bool in_step{};                  // has items since the last boundary
-    std::uint32_t synced_by{none};   // thread that waited for the tail
-    std::vector<std::uint32_t> chains;   // lanes for graph chains 1… launched here
+    bool blocking{};                    // orders with the legacy default stream
+    bool before_legacy{};               // has items the legacy stream has not waited for
+    std::uint32_t seen_legacy{};        // legacy epoch it has waited for
+    bool in_step{};                     // has items since the last boundary
+    std::uint32_t synced_by{none};      // thread that waited for the tail
+    std::vector<std::uint32_t> chains;  // lanes for graph chains 1… launched here
   };
   struct Stream {
     std::uint32_t lane{none};
@@ -81,7 +95,12 @@ class ClassCompiler {
   };
   struct Group {
     int depth{};
-    struct Call { std::uint32_t record; std::uint16_t stream, slot; std::uint8_t flags; std::uint32_t op; };
+    struct Call {
+      std::uint32_t record;
+      std::uint16_t stream, slot;
+      std::uint8_t flags;
+      std::uint32_t op;
+    };
     std::vector<Call> calls;
   };
 
@@ -89,10 +108,13 @@ class ClassCompiler {
     program_.times.resize(recording_.ops.size());
     for (std::size_t i = 0; i < recording_.ops.size(); ++i) {
       const Op& op = recording_.ops[i];
-      if (std::holds_alternative<Collective>(op.work) || std::holds_alternative<PointToPoint>(op.work)) continue;
+      if (std::holds_alternative<Collective>(op.work) ||
+          std::holds_alternative<PointToPoint>(op.work))
+        continue;
       estimate::Estimate e = estimator_(op);
       WorkTime& t = program_.times[i];
-      t.ns = std::isfinite(e.ns) ? std::max<std::int64_t>(1, std::llround(std::min(e.ns, 1e13))) : 1;
+      t.ns =
+          std::isfinite(e.ns) ? std::max<std::int64_t>(1, std::llround(std::min(e.ns, 1e13))) : 1;
       t.low_ns = e.low_ns, t.high_ns = e.high_ns;
       t.resource = resource_of(op);
       t.share = model_.kernel_share(op);
@@ -166,7 +188,8 @@ class ClassCompiler {
           if (ticket != none) wait_on(lane, ticket);
           lanes_[other].before_legacy = false;
         }
-    } else if (lanes_[lane].blocking && legacy_lane_ != none && lanes_[lane].seen_legacy != legacy_epoch_) {
+    } else if (lanes_[lane].blocking && legacy_lane_ != none &&
+               lanes_[lane].seen_legacy != legacy_epoch_) {
       lanes_[lane].seen_legacy = legacy_epoch_;
       std::uint32_t ticket = tail(legacy_lane_);
       if (ticket != none) wait_on(lane, ticket);
@@ -174,7 +197,9 @@ class ClassCompiler {
     return lane;
   }
 
-  std::uint32_t current() const { return static_cast<std::uint32_t>(program_.instructions.size() - 1); }
+  std::uint32_t current() const {
+    return static_cast<std::uint32_t>(program_.instructions.size() - 1);
+  }
   Instruction& instruction() { return program_.instructions.back(); }
 
   void begin_instruction(std::uint32_t index, const Record& r) {
@@ -259,22 +284,27 @@ class ClassCompiler {
     begin_instruction(index, r);
     Group& group = threads_[r.thread].group;
     switch (r.kind) {
-      case Kind::launch: case Kind::fill: case Kind::copy: {
+      case Kind::launch:
+      case Kind::fill:
+      case Kind::copy: {
         std::uint32_t lane = enter(r);
-        submit(lane, {current(), r.value, r.kind == Kind::copy ? ItemKind::copy : ItemKind::kernel});
+        submit(lane,
+               {current(), r.value, r.kind == Kind::copy ? ItemKind::copy : ItemKind::kernel});
         if (r.flags & trace::blocking) host_waits(tail(lane));
         break;
       }
       case Kind::host_function:
         submit(enter(r), {current(), 0, ItemKind::host_function});
         break;
-      case Kind::collective: case Kind::point_to_point:
+      case Kind::collective:
+      case Kind::point_to_point:
         if (group.depth > 0) {
-          instruction().call_ns = 0;   // the launch comes with the end of the group
+          instruction().call_ns = 0;  // the launch comes with the end of the group
           group.calls.push_back({index, r.stream, r.aux, r.flags, r.value});
         } else {
           std::uint32_t lane = enter(r);
-          submit(lane, {current(), communication(index, r.aux, {&r.value, 1}), ItemKind::communication});
+          submit(lane,
+                 {current(), communication(index, r.aux, {&r.value, 1}), ItemKind::communication});
           if (r.flags & trace::blocking) host_waits(tail(lane));
         }
         break;
@@ -299,7 +329,7 @@ class ClassCompiler {
       }
       case Kind::stream_wait_event: {
         auto it = events_.find(r.value);
-        if (it == events_.end()) break;   // never recorded: no wait, as CUDA has it
+        if (it == events_.end()) break;  // never recorded: no wait, as CUDA has it
         wait_on(enter(r), it->second);
         break;
       }
@@ -354,12 +384,14 @@ class ClassCompiler {
           taken[j] = true;
         }
       std::uint32_t lane = enter(calls[i].stream, flags);
-      submit(lane, {current(), communication(calls[i].record, calls[i].slot, ops), ItemKind::communication});
+      submit(lane, {current(), communication(calls[i].record, calls[i].slot, ops),
+                    ItemKind::communication});
       if (flags & trace::blocking) host_waits(tail(lane));
     }
   }
 
-  std::uint32_t communication(std::uint32_t record, std::uint16_t slot, std::span<const std::uint32_t> ops) {
+  std::uint32_t communication(std::uint32_t record, std::uint16_t slot,
+                              std::span<const std::uint32_t> ops) {
     Communication c;
     c.time = communication_times_.of(slot, ops);
     c.record = record, c.op = ops[0], c.slot = slot;
@@ -381,7 +413,8 @@ class ClassCompiler {
     }
     c.last = c.finish_first = static_cast<std::uint32_t>(references_.size());
     if (domain.finish != none)
-      for (std::uint32_t n = first_call; n < calls_[slot]; ++n) references_.push_back({domain.finish + n});
+      for (std::uint32_t n = first_call; n < calls_[slot]; ++n)
+        references_.push_back({domain.finish + n});
     c.finish_last = static_cast<std::uint32_t>(references_.size());
     program_.communications.push_back(c);
     return static_cast<std::uint32_t>(program_.communications.size() - 1);
@@ -421,14 +454,21 @@ class ClassCompiler {
       Item item{current(), node.value, ItemKind::kernel, !first};
       item.closes = entry.index == chains.last_node_of_first;
       switch (node.kind) {
-        case Kind::launch: case Kind::fill: break;
-        case Kind::copy: item.kind = ItemKind::copy; break;
-        case Kind::host_function: item.kind = ItemKind::host_function; break;
-        case Kind::collective: case Kind::point_to_point:
+        case Kind::launch:
+        case Kind::fill:
+          break;
+        case Kind::copy:
+          item.kind = ItemKind::copy;
+          break;
+        case Kind::host_function:
+          item.kind = ItemKind::host_function;
+          break;
+        case Kind::collective:
+        case Kind::point_to_point:
           item.kind = ItemKind::communication;
           item.index = communication(instruction().record, node.aux, {&node.value, 1});
           break;
-        default:   // an empty node: order only
+        default:  // an empty node: order only
           continue;
       }
       first = false;
@@ -465,7 +505,8 @@ class ClassCompiler {
     }
     if (log_step >= 0 && b == log_step + 1) {
       program_.log_end = instructions;
-      for (LaneProgram& lane : program_.lanes) lane.log_end = static_cast<std::uint32_t>(lane.items.size());
+      for (LaneProgram& lane : program_.lanes)
+        lane.log_end = static_cast<std::uint32_t>(lane.items.size());
     }
   }
 
@@ -490,7 +531,7 @@ class ClassCompiler {
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> blocking_lanes_;
   std::vector<ThreadState> threads_;
-  std::unordered_map<std::uint32_t, std::uint32_t> events_;   // event → ticket of its latest record
+  std::unordered_map<std::uint32_t, std::uint32_t> events_;  // event → ticket of its latest record
   std::vector<std::uint32_t> calls_, sends_, receives_;
   std::uint32_t legacy_lane_{none}, legacy_epoch_{};
   const Record* wide_{};
@@ -501,7 +542,8 @@ Status check(const job::Job& job) {
     return Error{fmt::format("the job is not consistent: {}; it must come from collate", what)};
   };
   if (job.classes.empty()) return bad("it has no rank class");
-  if (job.class_of_rank.size() != static_cast<std::size_t>(job.world_size)) return bad("class_of_rank");
+  if (job.class_of_rank.size() != static_cast<std::size_t>(job.world_size))
+    return bad("class_of_rank");
   for (std::uint32_t c : job.class_of_rank)
     if (c >= job.classes.size()) return bad("class_of_rank");
   for (const job::Communicator& x : job.communicators) {

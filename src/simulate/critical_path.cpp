@@ -32,7 +32,8 @@ class Walk {
     while (time_ > start_ && step()) {
     }
     // What is left was waited for things of the step before, all over by its end.
-    if (!links_.empty()) link(What::wait, links_.back().rank_class, links_.back().record, none, start_, time_);
+    if (!links_.empty())
+      link(What::wait, links_.back().rank_class, links_.back().record, none, start_, time_);
     std::reverse(links_.begin(), links_.end());
     return std::move(links_);
   }
@@ -78,8 +79,8 @@ class Walk {
     return true;
   }
 
-  // A host call is reached at its end (the thread's next call follows it) or at its issue (work or another
-  // thread waited for the call, not for what it blocks on).
+  // A host call is reached at its end (the thread's next call follows it) or at its issue (work or
+  // another thread waited for the call, not for what it blocks on).
   bool host() {
     std::uint32_t c = at_.rank_class(), i = at_.index();
     const Program& program = plan_.classes[c];
@@ -117,7 +118,7 @@ class Walk {
   std::int64_t start_, time_{};
   Cause at_;
   bool at_end_{};
-  std::vector<std::vector<std::uint32_t>> previous_;   // per class, per logged instruction
+  std::vector<std::vector<std::uint32_t>> previous_;  // per class, per logged instruction
   std::vector<CriticalLink> links_;
 };
 
@@ -125,7 +126,8 @@ class Walk {
 
 std::vector<CriticalLink> critical_path(const Plan& plan,
                                         const std::vector<std::unique_ptr<Engine>>& engines,
-                                        std::uint32_t end_class, std::int64_t start, std::int64_t end) {
+                                        std::uint32_t end_class, std::int64_t start,
+                                        std::int64_t end) {
   const auto& boundary =
       engines[end_class]->accounting().boundaries()[static_cast<std::size_t>(plan.log_step) + 1];
   return Walk(plan, engines, start).run(boundary.cause, end);
@@ -133,7 +135,7 @@ std::vector<CriticalLink> critical_path(const Plan& plan,
 
 Interval interval(const job::Job& job, const Plan& plan, const std::vector<CriticalLink>& path,
                   double step_ns) {
-  std::map<std::size_t, std::pair<double, double>> families;   // down, up: each summed straight
+  std::map<std::size_t, std::pair<double, double>> families;  // down, up: each summed straight
   double length = 0;
   auto add = [&](std::size_t family, double ns, double alone, double low, double high) {
     length += ns;
@@ -143,13 +145,15 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
   };
   auto add_op = [&](std::uint32_t c, std::uint32_t op, double ns) {
     const WorkTime& t = plan.classes[c].times[op];
-    add(job.classes[c].recording.ops[op].work.index(), ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
+    add(job.classes[c].recording.ops[op].work.index(), ns, static_cast<double>(t.ns), t.low_ns,
+        t.high_ns);
   };
   constexpr std::size_t communication = 1000, host = 2000;
   auto add_communication = [&](const CommunicationTime& t, double ns) {
     add(communication + t.link, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
   };
-  std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>> times_of_record;   // per class
+  std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>>
+      times_of_record;  // per class
   for (const CriticalLink& link : path) {
     double ns = static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == CriticalLink::What::host) {
@@ -160,7 +164,8 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
       if (calls.empty())
         for (const Communication& call : program.communications)
           calls.try_emplace(std::uint64_t{call.record} << 32 | call.op, call.time);
-      add_communication(program.communication_times[calls.at(std::uint64_t{link.record} << 32 | link.op)], ns);
+      add_communication(
+          program.communication_times[calls.at(std::uint64_t{link.record} << 32 | link.op)], ns);
     } else if (link.op != none && link.what != CriticalLink::What::wait) {
       add_op(link.rank_class, link.op, ns);
     } else {
@@ -175,9 +180,12 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
             add_op(c, item.index, static_cast<double>(plan.classes[c].times[item.index].ns));
           else if (item.kind == ItemKind::communication)
             add_communication(
-                plan.classes[c].communication_times[plan.classes[c].communications[item.index].time],
+                plan.classes[c]
+                    .communication_times[plan.classes[c].communications[item.index].time],
                 static_cast<double>(
-                    plan.classes[c].communication_times[plan.classes[c].communications[item.index].time].ns));
+                    plan.classes[c]
+                        .communication_times[plan.classes[c].communications[item.index].time]
+                        .ns));
         }
   if (length <= 0) return {step_ns, step_ns};
   double down = 0, up = 0;
@@ -185,7 +193,8 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
     down += sums.first * sums.first;
     up += sums.second * sums.second;
   }
-  return {step_ns * (1 - std::min(1.0, std::sqrt(down) / length)), step_ns * (1 + std::sqrt(up) / length)};
+  return {step_ns * (1 - std::min(1.0, std::sqrt(down) / length)),
+          step_ns * (1 + std::sqrt(up) / length)};
 }
 
 }  // namespace maya::simulate

@@ -8,9 +8,16 @@
 namespace maya::simulate {
 
 Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timeline* spans)
-    : plan_(plan), model_(plan.model), program_(plan.classes[rank_class]), class_(rank_class),
-      others_(others), spans_(spans), accounting_(program_.boundaries), lanes_(program_.lanes.size()),
-      tickets_(program_.tickets), issued_(program_.instructions.size(), -1) {
+    : plan_(plan),
+      model_(plan.model),
+      program_(plan.classes[rank_class]),
+      class_(rank_class),
+      others_(others),
+      spans_(spans),
+      accounting_(program_.boundaries),
+      lanes_(program_.lanes.size()),
+      tickets_(program_.tickets),
+      issued_(program_.instructions.size(), -1) {
   std::uint32_t base = 0, log = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const LaneProgram& from = program_.lanes[i];
@@ -61,17 +68,24 @@ std::int64_t Engine::run() {
     }
     clear_timer(next);
     switch (lanes_[next].state) {
-      case State::starting: start(next); break;
-      case State::meeting: begin(next); break;
-      case State::running: local_end(next); break;
-      case State::finishing: complete(next); break;
-      default: break;
+      case State::starting:
+        start(next);
+        break;
+      case State::meeting:
+        begin(next);
+        break;
+      case State::running:
+        local_end(next);
+        break;
+      case State::finishing:
+        complete(next);
+        break;
+      default:
+        break;
     }
     if (!work_.empty()) drain();
   }
 }
-
-// --- The device ---------------------------------------------------------------------------------
 
 void Engine::set_timer(std::uint32_t index, std::int64_t time) {
   Lane& lane = lanes_[index];
@@ -127,7 +141,8 @@ void Engine::advance(std::uint32_t index) {
       if (ticket.done > lane.ready) lane.ready = ticket.done, lane.cause = ticket.cause;
     }
     if (item.kind == ItemKind::record || item.kind == ItemKind::wait) {
-      if (issue > lane.ready) lane.ready = issue, lane.cause = Cause::host(class_, item.instruction);
+      if (issue > lane.ready)
+        lane.ready = issue, lane.cause = Cause::host(class_, item.instruction);
       if (item.kind == ItemKind::record) complete_ticket(item.index, lane.ready, lane.cause);
       continue;
     }
@@ -155,7 +170,8 @@ void Engine::complete_ticket(std::uint32_t index, std::int64_t time, Cause cause
     }
   }
   ticket.waiter = none;
-  if (program_.ticket_step[index] != none) accounting_.arrive(program_.ticket_step[index], time, cause);
+  if (program_.ticket_step[index] != none)
+    accounting_.arrive(program_.ticket_step[index], time, cause);
 }
 
 void Engine::start(std::uint32_t index) {
@@ -185,7 +201,8 @@ void Engine::start(std::uint32_t index) {
         begin(index);
       } else {
         lane.what = Class::copy;
-        if (time.resource == Resource::to_host && model_.engines < 2) lane.resource = Resource::to_device;
+        if (time.resource == Resource::to_host && model_.engines < 2)
+          lane.resource = Resource::to_device;
         lane.state = State::queued;
         engine_queue_[static_cast<std::size_t>(lane.resource)].push_back(index);
         dirty_ = true;
@@ -224,13 +241,17 @@ void Engine::arrive(std::uint32_t index) {
   resident_.push_back(index);
   dirty_ = true;
   lane.missing = 0;
-  MeetingTable::Outcome out = others_.meetings.arrive(
-      call.first, call.last, class_, index, now_, lane.cause,
-      [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) { others_.engines[c]->wake(l, t, cause); });
+  MeetingTable::Outcome out =
+      others_.meetings.arrive(call.first, call.last, class_, index, now_, lane.cause,
+                              [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
+                                others_.engines[c]->wake(l, t, cause);
+                              });
   lane.missing += out.missing;
   if (out.time > lane.ready) lane.ready = out.time, lane.cause = out.cause;
-  if (lane.missing > 0) ++pending_;
-  else set_timer(index, std::max(now_, out.time));
+  if (lane.missing > 0)
+    ++pending_;
+  else
+    set_timer(index, std::max(now_, out.time));
 }
 
 void Engine::wake(std::uint32_t index, std::int64_t time, Cause cause) {
@@ -261,11 +282,15 @@ void Engine::local_end(std::uint32_t index) {
       lane.ready = now_;
       MeetingTable::Outcome out = others_.meetings.arrive(
           call.finish_first, call.finish_last, class_, index, now_, start_cause,
-          [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) { others_.engines[c]->wake(l, t, cause); });
+          [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
+            others_.engines[c]->wake(l, t, cause);
+          });
       lane.missing += out.missing;
       lane.ready = std::max(lane.ready, out.time);
-      if (lane.missing > 0) ++pending_;
-      else set_timer(index, std::max(now_, out.time));
+      if (lane.missing > 0)
+        ++pending_;
+      else
+        set_timer(index, std::max(now_, out.time));
       return;
     }
   }
@@ -330,213 +355,6 @@ void Engine::keep(const Lane& lane) {
   spans_->spans.push_back(s);
 }
 
-// After all events of this nanosecond: free copy engines go to the copy that came first (then by
-// priority, then by order of issue), and running work gets its rate.
-void Engine::settle() {
-  dirty_ = false;
-  for (std::size_t e = 1; e < resource_count; ++e) {
-    auto& queue = engine_queue_[e];
-    if (queue.empty() || engine_user_[e] != none) continue;
-    auto best = std::min_element(queue.begin(), queue.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const Lane &x = lanes_[a], &y = lanes_[b];
-      return std::tuple(x.started, x.priority, x.items[x.head].instruction, a) <
-             std::tuple(y.started, y.priority, y.items[y.head].instruction, b);
-    });
-    std::uint32_t lane = *best;
-    queue.erase(best);
-    engine_user_[e] = lane;
-    if (lanes_[lane].started < now_) lanes_[lane].cause = engine_freed_[e];
-    lanes_[lane].started = now_;
-    begin(lane);
-  }
-  dirty_ = false;
-  set_rates();
-  unsigned activity = 0;
-  if (active_by_class_[static_cast<std::size_t>(Class::compute)] > 0) activity |= Accounting::compute;
-  if (active_by_class_[static_cast<std::size_t>(Class::communication)] > 0 || !resident_.empty())
-    activity |= Accounting::communication;
-  if (active_by_class_[static_cast<std::size_t>(Class::copy)] > 0) activity |= Accounting::copy;
-  accounting_.set(activity);
-}
-
-// Kernels take SMs in order of priority, then start; what is left goes to the next. Communication takes
-// its SMs first. Transfers slow kernels further, and kernels slow transfers; collectives over the same
-// links divide them.
-void Engine::set_rates() {
-  auto finish = [&](std::uint32_t index, Lane& lane, std::uint32_t rate) {
-    if (rate == lane.rate && lane.timer != none) return;
-    lane.remaining -= static_cast<std::int64_t>(lane.rate) * (now_ - lane.updated);
-    lane.updated = now_;
-    lane.rate = rate;
-    if (rate == 0) {
-      clear_timer(index);
-      return;
-    }
-    std::int64_t ns = rate == one ? (lane.remaining + one - 1) >> one_shift
-                                  : (lane.remaining + rate - 1) / rate;
-    set_timer(index, now_ + std::max<std::int64_t>(ns, 0));
-  };
-  if (active_.size() == 1 && resident_.empty()) {
-    finish(active_[0], lanes_[active_[0]], one);
-    return;
-  }
-  if (active_.empty()) return;
-  const std::uint32_t computing = active_by_class_[static_cast<std::size_t>(Class::compute)];
-  const std::uint32_t transferring = active_by_class_[static_cast<std::size_t>(Class::communication)];
-  std::uint32_t taken = 0, on_link[3]{};
-  for (std::uint32_t i : resident_) taken += lanes_[i].share;
-  order_.clear();
-  for (std::uint32_t i : active_) {
-    if (lanes_[i].what == Class::communication) {
-      taken += lanes_[i].share;
-      ++on_link[lanes_[i].link];
-    } else if (lanes_[i].what == Class::compute) {
-      order_.push_back(i);
-    }
-  }
-  std::uint32_t left = one - std::min(taken, model_.max_communication_share);
-  if (!model_.take_sms) left = one;
-  std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    const Lane &x = lanes_[a], &y = lanes_[b];
-    return std::tuple(x.priority, x.started, x.items[x.head].instruction, a) <
-           std::tuple(y.priority, y.started, y.items[y.head].instruction, b);
-  });
-  for (std::uint32_t i : order_) {
-    Lane& lane = lanes_[i];
-    std::uint32_t got = std::min(left, lane.share);
-    left -= got;
-    std::uint64_t rate = got == lane.share ? one : (std::uint64_t{got} << one_shift) / lane.share;
-    if (transferring > 0) rate = rate * model_.transfer_rate >> one_shift;
-    finish(i, lane, static_cast<std::uint32_t>(rate));
-  }
-  for (std::uint32_t i : active_) {
-    Lane& lane = lanes_[i];
-    if (lane.what == Class::compute) continue;
-    std::uint32_t rate = one;
-    if (lane.what == Class::communication) {
-      if (computing > 0) rate = model_.communication_rate;
-      if (model_.share_links && lane.link < 2) rate /= on_link[lane.link];
-    }
-    finish(i, lane, rate);
-  }
-}
-
-// --- Hosts ----------------------------------------------------------------------------------------
-
-void Engine::make_runnable(std::uint32_t thread) {
-  if (threads_[thread].runnable) return;
-  threads_[thread].runnable = true;
-  runnable_.push_back(thread);
-}
-
-void Engine::run_hosts() {
-  while (!runnable_.empty()) {
-    std::uint32_t thread = runnable_.back();
-    runnable_.pop_back();
-    threads_[thread].runnable = false;
-    run_thread(thread);
-  }
-}
-
-void Engine::end_of_step(std::uint32_t instruction, std::int64_t time) {
-  const auto& boundaries = program_.boundaries;
-  auto it = std::lower_bound(boundaries.begin(), boundaries.end(), instruction,
-                             [](const StepProgram& s, std::uint32_t i) { return s.host == none || s.host < i; });
-  for (; it != boundaries.end() && it->host == instruction; ++it)
-    accounting_.arrive(static_cast<std::uint32_t>(it - boundaries.begin()), time, Cause::host(class_, instruction));
-}
-
-// Runs a thread until it blocks; false when it has.
-bool Engine::run_thread(std::uint32_t number) {
-  HostThread& t = threads_[number];
-  while (t.at != none) {
-    const std::uint32_t at = t.at;
-    const Instruction& in = program_.instructions[at];
-    if (t.phase == Phase::resume) --resume_waiters_;
-    if (t.phase == Phase::start || t.phase == Phase::resume) {
-      t.start_cause = t.queue_cause = t.end_cause = {};
-      t.start = t.time;
-      if (in.resumed) {
-        if (issued_[at - 1] < 0) {
-          t.phase = Phase::resume;
-          ++resume_waiters_;
-          return false;
-        }
-        if (issued_[at - 1] > t.start) {
-          t.start = issued_[at - 1];
-          t.start_cause = Cause::host(class_, at - 1);
-        }
-      }
-      t.time = t.start + in.cpu_ns;
-      t.phase = Phase::queue;
-    }
-    if (t.phase == Phase::queue) {
-      if (in.queue_place != none && in.queue_place >= model_.queue_depth) {
-        Lane& lane = lanes_[in.lane_list ? program_.lane_lists[in.lane + 1] : in.lane];
-        if (lane.closed + model_.queue_depth <= in.queue_place) {
-          lane.queue_waiters = true;
-          t.queue_time = -1;
-          return false;
-        }
-        if (t.queue_time == -1) {   // it had been full
-          t.queue_time = 0;
-          if (now_ > t.time) t.time = now_, t.queue_time = now_;
-          else t.queue_cause = {};
-        }
-      }
-      t.time += in.call_ns;
-      t.phase = Phase::wait;
-      t.wait_index = in.waits_begin;
-      if (spans_ != nullptr)
-        spans_->host_spans.push_back({class_, program_.threads[number].id, in.record, t.start, t.time, false});
-      issue(at, t.time);
-    }
-    while (t.wait_index < in.waits_end) {
-      std::uint32_t index = program_.waits[t.wait_index];
-      Ticket& ticket = tickets_[index];
-      if (ticket.done < 0) {
-        t.waiter_next = ticket.waiter;
-        ticket.waiter = number | thread_bit;
-        return false;
-      }
-      if (ticket.done > t.time) t.time = ticket.done, t.end_cause = ticket.cause;
-      ++t.wait_index;
-    }
-    if (spans_ != nullptr && t.time > issued_[at])
-      spans_->host_spans.push_back({class_, program_.threads[number].id, in.record, issued_[at], t.time, true});
-    if (at - program_.log_begin < host_log_.size())
-      host_log_[at - program_.log_begin] = {t.start, issued_[at], t.time, t.start_cause, t.queue_cause,
-                                            t.queue_time, t.end_cause};
-    if (in.ends_step) end_of_step(at, t.time);
-    t.at = in.next;
-    t.phase = Phase::start;
-  }
-  t.phase = Phase::finished;
-  return true;
-}
-
-void Engine::issue(std::uint32_t instruction, std::int64_t time) {
-  issued_[instruction] = time;
-  const Instruction& in = program_.instructions[instruction];
-  auto poke = [&](std::uint32_t index) {
-    const Lane& lane = lanes_[index];
-    if (lane.state == State::idle && lane.head < lane.size && lane.items[lane.head].instruction == instruction)
-      work_.push_back(index);
-  };
-  if (in.lane_list) {
-    const std::uint32_t* list = program_.lane_lists.data() + in.lane;
-    for (std::uint32_t i = 1; i <= list[0]; ++i) poke(list[i]);
-  } else if (in.lane != none) {
-    poke(in.lane);
-  }
-  if (!work_.empty()) drain();
-  if (resume_waiters_ > 0)
-    for (std::uint32_t t = 0; t < threads_.size(); ++t)
-      if (threads_[t].phase == Phase::resume && threads_[t].at == instruction + 1) make_runnable(t);
-}
-
-// --- Afterwards -----------------------------------------------------------------------------------
-
 bool Engine::finished() const {
   for (const HostThread& t : threads_)
     if (t.at != none) return false;
@@ -555,7 +373,8 @@ std::string Engine::stuck() const {
   for (const Lane& lane : lanes_)
     if (lane.head < lane.size && (lane.state == State::meeting || lane.state == State::finishing)) {
       const Communication& call = communication(lane);
-      return fmt::format("record {} (communicator {}, op {}) waits for its partners", call.record, call.slot, call.op);
+      return fmt::format("record {} (communicator {}, op {}) waits for its partners", call.record,
+                         call.slot, call.op);
     }
   for (const HostThread& t : threads_)
     if (t.at != none)
@@ -573,7 +392,8 @@ Engine::ItemPlace Engine::place(std::uint32_t item) const {
 std::uint32_t Engine::log_place(std::uint32_t item) const {
   ItemPlace at = place(item);
   const Lane& lane = lanes_[at.lane];
-  return at.index - lane.log_begin < lane.log_count ? lane.log_offset + at.index - lane.log_begin : none;
+  return at.index - lane.log_begin < lane.log_count ? lane.log_offset + at.index - lane.log_begin
+                                                    : none;
 }
 
 }  // namespace maya::simulate

@@ -1,16 +1,17 @@
 // The event loop of one rank class: its host threads and its GPU.
 //
-// Hosts run ahead of the device: a call's time depends on the device only where it blocks (a sync, a full
-// queue), so each thread runs until it blocks, and only then does the device take its next event. Whatever
-// a thread issues afterwards is issued at or after that event.
+// Hosts run ahead of the device: a call's time depends on the device only where it blocks (a sync,
+// a full queue), so each thread runs until it blocks, and only then does the device take its next
+// event. Whatever a thread issues afterwards is issued at or after that event.
 //
 // Time is a key: twice the nanosecond, plus one for the settling that follows all events of that
-// nanosecond (copy engines granted, rates of running work set). Results so do not depend on the order of
-// simultaneous events, within a class or between classes.
+// nanosecond (copy engines granted, rates of running work set). Results so do not depend on the
+// order of simultaneous events, within a class or between classes.
 //
-// Classes meet in collectives and messages only. A class none of whose lanes waits for another may run
-// ahead of the others; one with a lane that waits may not pass the earliest event of any other (the
-// horizon), because that one may end the wait. This is conservative parallel simulation: exact.
+// Classes meet in collectives and messages only. A class none of whose lanes waits for another may
+// run ahead of the others; one with a lane that waits may not pass the earliest event of any other
+// (the horizon), because that one may end the wait. This is conservative parallel simulation:
+// exact.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +34,10 @@ struct ItemLog {
 };
 struct HostLog {
   std::int64_t start{-1}, issue{-1}, end{-1};
-  Cause start_cause;    // resumed by another thread; else the thread's previous call
-  Cause queue_cause;    // the work that made place in a full queue
+  Cause start_cause;  // resumed by another thread; else the thread's previous call
+  Cause queue_cause;  // the work that made place in a full queue
   std::int64_t queue_time{};
-  Cause end_cause;      // the work a blocking call waited for
+  Cause end_cause;  // the work a blocking call waited for
 };
 
 class Engine;
@@ -45,7 +46,7 @@ struct Others {
   MeetingTable& meetings;
   std::vector<Engine*> engines;
   std::uint32_t running{};
-  std::int64_t horizon{never};   // of the class that runs
+  std::int64_t horizon{never};  // of the class that runs
   std::vector<std::uint32_t> woken;
 };
 
@@ -57,20 +58,31 @@ class Engine {
   std::int64_t run();
   std::int64_t key() const { return key_; }
   bool finished() const;
-  std::string stuck() const;   // what it waits for, for an error message
+  std::string stuck() const;  // what it waits for, for an error message
 
   std::int64_t now() const { return now_; }
   std::int64_t end() const;
   Accounting& accounting() { return accounting_; }
   const std::vector<ItemLog>& item_log() const { return item_log_; }
-  const std::vector<HostLog>& host_log() const { return host_log_; }   // from Program::log_begin on
+  const std::vector<HostLog>& host_log() const { return host_log_; }  // from Program::log_begin on
   // Position of an item index (as in Cause) in the log; none if it is not of the logged step.
   std::uint32_t log_place(std::uint32_t item) const;
-  struct ItemPlace { std::uint32_t lane{}, index{}; };
+  struct ItemPlace {
+    std::uint32_t lane{}, index{};
+  };
   ItemPlace place(std::uint32_t item) const;
 
  private:
-  enum class State : std::uint8_t { idle, waiting_ticket, starting, queued, running, meeting, finishing, done };
+  enum class State : std::uint8_t {
+    idle,
+    waiting_ticket,
+    starting,
+    queued,
+    running,
+    meeting,
+    finishing,
+    done
+  };
   enum class Class : std::uint8_t { compute, copy, communication, host };
 
   struct Lane {
@@ -83,12 +95,12 @@ class Engine {
     bool queue_waiters{};
     std::int32_t priority{};
     std::int64_t next{never};
-    std::uint32_t timer{none};        // place in timed_
+    std::uint32_t timer{none};  // place in timed_
     std::int64_t ready{};
-    std::int64_t dependency{};        // `ready` but for the host's call
-    Cause cause;                      // of `ready`, later of the start
+    std::int64_t dependency{};  // `ready` but for the host's call
+    Cause cause;                // of `ready`, later of the start
     std::int64_t started{}, updated{};
-    std::int64_t remaining{};         // work: ns · 2^16
+    std::int64_t remaining{};  // work: ns · 2^16
     std::uint32_t rate{}, share{};
     std::uint32_t missing{};          // meets
     std::uint32_t waiter_next{none};  // in a ticket's list
@@ -149,18 +161,18 @@ class Engine {
   std::vector<Lane> lanes_;
   std::vector<Ticket> tickets_;
   std::vector<HostThread> threads_;
-  std::vector<std::int64_t> issued_;         // per instruction: when its call was over; -1 not yet
-  std::vector<std::uint32_t> timed_;         // lanes with a finite `next`
-  std::vector<std::uint32_t> active_;        // lanes whose work makes progress
-  std::vector<std::uint32_t> resident_;      // communication that waits for partners
-  std::vector<std::uint32_t> work_;          // lanes to advance
+  std::vector<std::int64_t> issued_;     // per instruction: when its call was over; -1 not yet
+  std::vector<std::uint32_t> timed_;     // lanes with a finite `next`
+  std::vector<std::uint32_t> active_;    // lanes whose work makes progress
+  std::vector<std::uint32_t> resident_;  // communication that waits for partners
+  std::vector<std::uint32_t> work_;      // lanes to advance
   std::vector<std::uint32_t> runnable_;
   std::array<std::vector<std::uint32_t>, resource_count> engine_queue_;
   std::array<std::uint32_t, resource_count> engine_user_{};
   std::array<Cause, resource_count> engine_freed_;
   std::uint32_t active_by_class_[4]{};
-  std::vector<std::uint32_t> order_;         // scratch of set_rates
-  std::uint32_t pending_{};                  // lanes waiting for other parties
+  std::vector<std::uint32_t> order_;  // scratch of set_rates
+  std::uint32_t pending_{};           // lanes waiting for other parties
   std::uint32_t resume_waiters_{};
   bool dirty_{};
   std::int64_t now_{}, key_{};

@@ -5,8 +5,8 @@ namespace {
 
 bool is_work(trace::Kind kind) {
   using trace::Kind;
-  return kind == Kind::launch || kind == Kind::copy || kind == Kind::fill || kind == Kind::collective ||
-         kind == Kind::point_to_point || kind == Kind::host_function;
+  return kind == Kind::launch || kind == Kind::copy || kind == Kind::fill ||
+         kind == Kind::collective || kind == Kind::point_to_point || kind == Kind::host_function;
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ GraphChains lay_out(const trace::Graph& graph) {
   const auto count = static_cast<std::uint32_t>(graph.nodes.size());
   // A node continues the chain of the first node it waits for that is still the end of its chain.
   std::vector<std::uint32_t> chain(count, none), tail;
-  std::vector<bool> observed(count, false);   // someone on another chain waits for it
+  std::vector<bool> observed(count, false);  // someone on another chain waits for it
   for (std::uint32_t n = 0; n < count; ++n) {
     for (std::uint32_t before : graph.nodes[n].after)
       if (tail[chain[before]] == before) {
@@ -36,7 +36,8 @@ GraphChains lay_out(const trace::Graph& graph) {
   for (std::uint32_t n = 0; n < count; ++n) {
     using What = ChainEntry::What;
     for (std::uint32_t before : graph.nodes[n].after)
-      if (chain[before] != chain[n]) result.entries.push_back({What::wait, chain[n], ticket[before]});
+      if (chain[before] != chain[n])
+        result.entries.push_back({What::wait, chain[n], ticket[before]});
     result.entries.push_back({What::node, chain[n], n});
     if (observed[n]) {
       ticket[n] = result.tickets++;

@@ -14,20 +14,21 @@ class MeetingTable {
   explicit MeetingTable(const Plan& plan) : references_(plan.references.size()) {
     meets_.reserve(plan.meets.size());
     for (const Meet& meet : plan.meets) meets_.push_back({0, {}, meet.missing, none});
-    for (std::size_t i = 0; i < references_.size(); ++i) references_[i].meet = plan.references[i].meet;
+    for (std::size_t i = 0; i < references_.size(); ++i)
+      references_[i].meet = plan.references[i].meet;
   }
 
   struct Outcome {
-    std::uint32_t missing{};     // meets of the range that are not complete yet
-    std::int64_t time{};         // latest arrival over those that are
+    std::uint32_t missing{};  // meets of the range that are not complete yet
+    std::int64_t time{};      // latest arrival over those that are
     Cause cause;
   };
 
-  // A party arrives at all meets of references [first, last). `wake(rank_class, lane, time, cause)` is
-  // called for every party that had been waiting at a meet completed by this.
+  // A party arrives at all meets of references [first, last). `wake(rank_class, lane, time, cause)`
+  // is called for every party that had been waiting at a meet completed by this.
   template <class Wake>
-  Outcome arrive(std::uint32_t first, std::uint32_t last, std::uint32_t rank_class, std::uint32_t lane,
-                 std::int64_t now, Cause cause, Wake&& wake) {
+  Outcome arrive(std::uint32_t first, std::uint32_t last, std::uint32_t rank_class,
+                 std::uint32_t lane, std::int64_t now, Cause cause, Wake&& wake) {
     for (std::uint32_t i = first; i < last; ++i) {
       State& meet = meets_[references_[i].meet];
       if (now >= meet.time) meet.time = now, meet.cause = cause;

@@ -46,7 +46,8 @@ void Meetings::find_domains(int gpus_per_node) {
     for (std::size_t i = 0; i < communicators[x].ranks.size(); ++i) {
       std::uint32_t c = job_.class_of_rank[static_cast<std::size_t>(communicators[x].ranks[i])];
       std::uint32_t slot = communicators[x].slots[i];
-      if (job_.classes[c].representative == communicators[x].ranks[i] && slot < communicator_of_[c].size())
+      if (job_.classes[c].representative == communicators[x].ranks[i] &&
+          slot < communicator_of_[c].size())
         communicator_of_[c][slot] = x;
     }
   for (std::uint32_t c = 0; c < communicator_of_.size(); ++c)
@@ -59,9 +60,11 @@ void Meetings::find_domains(int gpus_per_node) {
       std::uint32_t x = communicator_of_[c][slot];
       if (x == none) continue;
       for (std::size_t i = 0; i < communicators[x].ranks.size(); ++i) {
-        std::uint32_t other = job_.class_of_rank[static_cast<std::size_t>(communicators[x].ranks[i])];
+        std::uint32_t other =
+            job_.class_of_rank[static_cast<std::size_t>(communicators[x].ranks[i])];
         std::uint32_t other_slot = communicators[x].slots[i];
-        if (other_slot >= domain_of_[other].size() || domain_of_[other][other_slot] != none) continue;
+        if (other_slot >= domain_of_[other].size() || domain_of_[other][other_slot] != none)
+          continue;
         domain_of_[other][other_slot] = number;
         ++domain.parties;
       }
@@ -78,7 +81,8 @@ void Meetings::find_domains(int gpus_per_node) {
           seen[d].insert(placement(communicators[x], gpus_per_node)).second)
         domains_[d].communicators.push_back(x);
       for (std::int32_t rank : communicators[x].ranks)
-        domains_[d].between_nodes |= rank / gpus_per_node != communicators[x].ranks[0] / gpus_per_node;
+        domains_[d].between_nodes |=
+            rank / gpus_per_node != communicators[x].ranks[0] / gpus_per_node;
       break;
     }
 }
@@ -133,7 +137,8 @@ void Meetings::number_meets() {
     }
 }
 
-std::uint32_t Meetings::channel(std::uint32_t rank_class, std::uint16_t slot, std::int32_t peer) const {
+std::uint32_t Meetings::channel(std::uint32_t rank_class, std::uint16_t slot,
+                                std::int32_t peer) const {
   auto it = channel_index_[rank_class].find(key(slot, peer));
   return it == channel_index_[rank_class].end() ? none : it->second;
 }

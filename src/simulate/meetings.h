@@ -1,8 +1,8 @@
 // Who meets whom: collectives by communicator and sequence number, messages by channel and order.
 //
-// (class, slot) pairs that meet in some communicator form a domain; in a folded job a domain stands for
-// many communicators that behave alike. A collective's duration in a domain is that of its slowest
-// communicator: they differ only if the job was folded for another number of GPUs per node.
+// (class, slot) pairs that meet in some communicator form a domain; in a folded job a domain stands
+// for many communicators that behave alike. A collective's duration in a domain is that of its
+// slowest communicator: they differ only if the job was folded for another number of GPUs per node.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class Meetings {
   Meetings(const job::Job& job, int gpus_per_node);
 
   struct Domain {
-    std::vector<std::uint32_t> communicators;   // of distinct placement
+    std::vector<std::uint32_t> communicators;  // of distinct placement
     std::uint32_t parties{};
-    std::uint32_t calls{};                      // most of any party
-    std::uint32_t begin{none}, finish{none};    // first meet; none with a single party
-    std::int64_t number{};                      // of the domain's first collective
+    std::uint32_t calls{};                    // most of any party
+    std::uint32_t begin{none}, finish{none};  // first meet; none with a single party
+    std::int64_t number{};                    // of the domain's first collective
     bool between_nodes{};
   };
   const Domain& domain(std::uint32_t rank_class, std::uint32_t slot) const {
@@ -35,7 +35,8 @@ class Meetings {
   // Channel of a class by slot and peer; none if it has none.
   std::uint32_t channel(std::uint32_t rank_class, std::uint16_t slot, std::int32_t peer) const;
   // The meet of the n-th message; none if the peer was not recorded.
-  std::uint32_t message(std::uint32_t rank_class, std::uint32_t channel, bool send, std::uint32_t n) const;
+  std::uint32_t message(std::uint32_t rank_class, std::uint32_t channel, bool send,
+                        std::uint32_t n) const;
 
   std::vector<Meet> take_meets() { return std::move(meets_); }
 
@@ -45,8 +46,8 @@ class Meetings {
   void number_meets();
 
   const job::Job& job_;
-  std::vector<std::vector<std::uint32_t>> communicator_of_, domain_of_;   // per class, per slot
-  std::vector<std::vector<std::uint32_t>> calls_;                         // per class, per slot
+  std::vector<std::vector<std::uint32_t>> communicator_of_, domain_of_;  // per class, per slot
+  std::vector<std::vector<std::uint32_t>> calls_;                        // per class, per slot
   struct ChannelCount {
     std::uint32_t sends{}, receives{}, first{};
   };

@@ -26,18 +26,22 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
     auto it = cluster.extra.find(key);
     return it == cluster.extra.end() ? standard : it->second;
   };
-  auto ns = [](double us) { return static_cast<std::int32_t>(std::lround(std::clamp(us, 0.0, 1e6) * 1e3)); };
+  auto ns = [](double us) {
+    return static_cast<std::int32_t>(std::lround(std::clamp(us, 0.0, 1e6) * 1e3));
+  };
   using trace::Kind;
   Model m;
   const catalog::Host& host = cluster.host;
   m.host_scale = extra("host.recorded_speed", 1) / (host.speed > 0 ? host.speed : 1);
   auto cost = [&](Kind kind, double us) { m.call_ns[static_cast<std::size_t>(kind)] = ns(us); };
-  for (Kind kind : {Kind::launch, Kind::fill, Kind::collective, Kind::point_to_point, Kind::host_function})
+  for (Kind kind :
+       {Kind::launch, Kind::fill, Kind::collective, Kind::point_to_point, Kind::host_function})
     cost(kind, host.launch_us);
   cost(Kind::group_end, host.launch_us);
   cost(Kind::copy, host.memcpy_us);
   cost(Kind::graph_launch, host.graph_launch_us);
-  for (Kind kind : {Kind::event_record, Kind::stream_wait_event, Kind::event_query}) cost(kind, host.event_us);
+  for (Kind kind : {Kind::event_record, Kind::stream_wait_event, Kind::event_query})
+    cost(kind, host.event_us);
   for (Kind kind : {Kind::event_synchronize, Kind::stream_synchronize, Kind::device_synchronize})
     cost(kind, host.sync_us);
   cost(Kind::allocate, host.malloc_us);
@@ -49,9 +53,12 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   m.engines = cluster.gpu.copy_engines >= 2 ? 2 : 1;
   double slow = options.compute_slowdown_under_communication;
   m.take_sms = slow < 0;
-  m.transfer_rate = fraction(1 / (1 + (slow < 0 ? std::max(0.0, extra("overlap.bandwidth_slowdown", 0.02)) : slow)));
-  m.communication_rate = fraction(1 / (1 + std::max(0.0, extra("overlap.communication_slowdown", 0.05))));
-  m.max_communication_share = fraction(std::clamp(extra("overlap.max_communication_share", 0.5), 0.0, 0.95));
+  m.transfer_rate = fraction(
+      1 / (1 + (slow < 0 ? std::max(0.0, extra("overlap.bandwidth_slowdown", 0.02)) : slow)));
+  m.communication_rate =
+      fraction(1 / (1 + std::max(0.0, extra("overlap.communication_slowdown", 0.05))));
+  m.max_communication_share =
+      fraction(std::clamp(extra("overlap.max_communication_share", 0.5), 0.0, 0.95));
   m.memory_bound_share = fraction(extra("overlap.memory_bound_share", 0.8));
   m.host_uncertainty = std::clamp(extra("host.uncertainty", 0.1), 0.0, 1.0);
   m.share_links = extra("overlap.share_links", 1) != 0;
@@ -70,13 +77,16 @@ std::uint32_t Model::kernel_share(const Op& op) const {
   const Geometry& g = op.geometry;
   std::uint64_t blocks = g.blocks();
   std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
-  if (blocks == 0 || threads == 0) return most;   // a library call does not say
-  std::uint64_t per_sm = std::min<std::uint64_t>(static_cast<std::uint64_t>(max_blocks_per_sm),
-                                                 static_cast<std::uint64_t>(max_threads_per_sm) / threads);
+  if (blocks == 0 || threads == 0) return most;  // a library call does not say
+  std::uint64_t per_sm =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(max_blocks_per_sm),
+                              static_cast<std::uint64_t>(max_threads_per_sm) / threads);
   if (g.registers > 0)
-    per_sm = std::min<std::uint64_t>(per_sm, static_cast<std::uint64_t>(registers_per_sm) / (g.registers * threads));
+    per_sm = std::min<std::uint64_t>(
+        per_sm, static_cast<std::uint64_t>(registers_per_sm) / (g.registers * threads));
   if (g.shared_bytes > 0 && shared_per_sm > 0)
-    per_sm = std::min<std::uint64_t>(per_sm, static_cast<std::uint64_t>(shared_per_sm) / g.shared_bytes);
+    per_sm =
+        std::min<std::uint64_t>(per_sm, static_cast<std::uint64_t>(shared_per_sm) / g.shared_bytes);
   double resident = static_cast<double>(std::max<std::uint64_t>(1, per_sm)) * sms;
   return std::min(most, fraction(static_cast<double>(blocks) / resident));
 }

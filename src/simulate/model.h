@@ -17,19 +17,19 @@ inline constexpr std::uint32_t one_shift = 16;
 inline constexpr std::uint32_t one = 1u << one_shift;
 
 struct Model {
-  double host_scale{1};                       // recorded host time → time on the simulated host
-  std::array<std::int32_t, 64> call_ns{};     // host cost of a call, by trace::Kind
-  std::int64_t launch_gap_ns{};               // between work becoming ready and its start
-  std::int64_t graph_gap_ns{};                // the same between nodes of a graph
+  double host_scale{1};                    // recorded host time → time on the simulated host
+  std::array<std::int32_t, 64> call_ns{};  // host cost of a call, by trace::Kind
+  std::int64_t launch_gap_ns{};            // between work becoming ready and its start
+  std::int64_t graph_gap_ns{};             // the same between nodes of a graph
   std::int64_t callback_ns{};
   std::uint32_t queue_depth{};
-  std::uint32_t engines{2};                   // copy engines; 1: both directions share one
-  std::uint32_t transfer_rate{one};           // of kernels while a transfer runs
-  std::uint32_t communication_rate{one};      // of transfers while a kernel runs
+  std::uint32_t engines{2};               // copy engines; 1: both directions share one
+  std::uint32_t transfer_rate{one};       // of kernels while a transfer runs
+  std::uint32_t communication_rate{one};  // of transfers while a kernel runs
   std::uint32_t max_communication_share{one};
   std::uint32_t memory_bound_share{one};
-  double host_uncertainty{};                  // of recorded host time on another host
-  bool take_sms{true};                        // communication takes SMs from kernels
+  double host_uncertainty{};  // of recorded host time on another host
+  bool take_sms{true};        // communication takes SMs from kernels
   bool share_links{true};
   int sms{1}, gpus_per_node{1};
   int max_threads_per_sm{2048}, max_blocks_per_sm{32}, registers_per_sm{65536};
@@ -39,7 +39,8 @@ struct Model {
 
   std::int64_t host_ns(std::uint64_t recorded) const {
     double ns = static_cast<double>(recorded) * host_scale + 0.5;
-    return static_cast<std::int64_t>(ns < 1e13 ? ns : 1e13);   // three hours: sums stay far from overflow
+    return static_cast<std::int64_t>(ns < 1e13 ? ns
+                                               : 1e13);  // three hours: sums stay far from overflow
   }
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
   // Share of the SMs that one kernel keeps busy.

@@ -1,5 +1,5 @@
-// A job compiled for the simulator: per class, what each host thread does and what each stream runs, as
-// dense arrays. Everything that record order decides is decided here:
+// A job compiled for the simulator: per class, what each host thread does and what each stream
+// runs, as dense arrays. Everything that record order decides is decided here:
 //  - which record of an event a wait refers to (the latest before it in the recording),
 //  - what the legacy default stream waits for and who waits for it,
 //  - which call of which rank meets which (sequence numbers of communicators and channels),
@@ -24,39 +24,40 @@ enum class ItemKind : std::uint8_t { kernel, copy, communication, host_function,
 
 // One entry of a stream, in issue order.
 struct Item {
-  std::uint32_t instruction{};   // the host call that issues it
-  std::uint32_t index{};         // kernel, copy: op. communication: its entry. record, wait: ticket
+  std::uint32_t instruction{};  // the host call that issues it
+  std::uint32_t index{};        // kernel, copy: op. communication: its entry. record, wait: ticket
   ItemKind kind{};
-  bool in_graph{};               // the gap before it is a graph's
-  bool closes{};                 // frees a place of the launch queue when done
+  bool in_graph{};  // the gap before it is a graph's
+  bool closes{};    // frees a place of the launch queue when done
 };
 
 // A stream, or a chain of graph nodes running beside the stream its graph was launched to.
 struct LaneProgram {
   std::vector<Item> items;
   std::uint16_t stream{};
-  std::int32_t priority{};       // lower goes first, as CUDA counts
-  std::uint32_t log_begin{}, log_end{};   // items of the step whose critical path is wanted
+  std::int32_t priority{};               // lower goes first, as CUDA counts
+  std::uint32_t log_begin{}, log_end{};  // items of the step whose critical path is wanted
 };
 
 // One host call.
 struct Instruction {
-  std::int64_t cpu_ns{};         // before the call
+  std::int64_t cpu_ns{};  // before the call
   std::uint32_t record{};
-  std::uint32_t next{none};      // the thread's next
-  std::uint32_t lane{none};      // gets an item; lane_list: several do
-  std::uint32_t queue_place{none};   // waits until the lane has closed all places `queue_depth` below
-  std::uint32_t waits_begin{}, waits_end{};   // tickets the host waits for, in Program::waits
+  std::uint32_t next{none};  // the thread's next
+  std::uint32_t lane{none};  // gets an item; lane_list: several do
+  std::uint32_t queue_place{
+      none};  // waits until the lane has closed all places `queue_depth` below
+  std::uint32_t waits_begin{}, waits_end{};  // tickets the host waits for, in Program::waits
   std::int32_t call_ns{};
-  std::uint16_t thread{};        // index into Program::threads
+  std::uint16_t thread{};  // index into Program::threads
   bool resumed{};
-  bool ends_step{};              // the last before a step boundary
-  bool lane_list{};              // `lane` is an index into Program::lane_lists
+  bool ends_step{};  // the last before a step boundary
+  bool lane_list{};  // `lane` is an index into Program::lane_lists
 };
 
 struct Thread {
   std::uint32_t first{none};
-  std::uint16_t id{};            // as in the recording
+  std::uint16_t id{};  // as in the recording
 };
 
 enum class Resource : std::uint8_t { compute, to_device, to_host, peer, free };
@@ -73,39 +74,39 @@ struct WorkTime {
 struct CommunicationTime {
   std::int64_t ns{1};
   std::uint32_t share{};
-  std::uint8_t link{};           // 0: within a node, 1: between nodes, 2: messages
+  std::uint8_t link{};  // 0: within a node, 1: between nodes, 2: messages
   double low_ns{}, high_ns{};
 };
 
 // One (fused) communication call.
 struct Communication {
-  std::uint32_t time{};          // index into Program::communication_times
+  std::uint32_t time{};  // index into Program::communication_times
   std::uint32_t record{}, op{};
-  std::uint32_t first{}, last{};             // MeetReferences: to begin
-  std::uint32_t finish_first{}, finish_last{};   // to end together
+  std::uint32_t first{}, last{};                // MeetReferences: to begin
+  std::uint32_t finish_first{}, finish_last{};  // to end together
   std::uint16_t slot{};
-  std::int64_t number{-1};       // the same on all members of a collective
+  std::int64_t number{-1};  // the same on all members of a collective
 };
 
 // End of step k of the class: tickets of the lanes and the host call that comes last.
 struct StepProgram {
-  std::uint32_t tickets{};       // how many
-  std::uint32_t host{none};      // instruction
+  std::uint32_t tickets{};   // how many
+  std::uint32_t host{none};  // instruction
 };
 
 struct Program {
-  std::vector<Instruction> instructions;     // in record order
+  std::vector<Instruction> instructions;  // in record order
   std::vector<Thread> threads;
   std::vector<LaneProgram> lanes;
   std::vector<std::uint32_t> waits;
-  std::vector<std::uint32_t> lane_lists;     // count, lanes…
+  std::vector<std::uint32_t> lane_lists;  // count, lanes…
   std::uint32_t tickets{};
-  std::vector<std::uint32_t> ticket_step;    // per ticket: boundary it is part of, or none
-  std::vector<StepProgram> boundaries;       // per entry of RankClass::step_begin
-  std::vector<WorkTime> times;               // per op
+  std::vector<std::uint32_t> ticket_step;  // per ticket: boundary it is part of, or none
+  std::vector<StepProgram> boundaries;     // per entry of RankClass::step_begin
+  std::vector<WorkTime> times;             // per op
   std::vector<CommunicationTime> communication_times;
   std::vector<Communication> communications;
-  std::uint32_t log_begin{}, log_end{};      // instructions of the step to trace
+  std::uint32_t log_begin{}, log_end{};  // instructions of the step to trace
   std::uint64_t works{};
 };
 
@@ -123,7 +124,7 @@ struct Plan {
   std::vector<Program> classes;
   std::vector<Meet> meets;
   std::vector<MeetReference> references;
-  std::int64_t log_step{-1};      // the step whose critical path is kept
+  std::int64_t log_step{-1};  // the step whose critical path is kept
 };
 
 // `log_step`: index of a found step, or -1.

@@ -25,7 +25,7 @@ class Schedule {
  private:
   void play(std::size_t i) {
     std::uint32_t a = winner_[2 * i], b = winner_[2 * i + 1];
-    winner_[i] = keys_[b] < keys_[a] ? b : a;   // ties: the lower class
+    winner_[i] = keys_[b] < keys_[a] ? b : a;  // ties: the lower class
   }
   std::size_t width_{1};
   std::vector<std::int64_t> keys_;

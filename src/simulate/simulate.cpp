@@ -27,7 +27,8 @@ class Simulation {
   Simulation(const job::Job& job, const Plan& plan, const Options& options)
       : job_(job), plan_(plan), meetings_(plan), others_{meetings_, {}} {
     for (std::uint32_t c = 0; c < plan.classes.size(); ++c) {
-      engines_.push_back(std::make_unique<Engine>(plan, c, others_, options.keep_spans ? &timeline_ : nullptr));
+      engines_.push_back(
+          std::make_unique<Engine>(plan, c, others_, options.keep_spans ? &timeline_ : nullptr));
       others_.engines.push_back(engines_.back().get());
     }
   }
@@ -48,7 +49,8 @@ class Simulation {
     if (Status ok = check_end(); !ok) return ok.error();
     if (Status ok = steps(); !ok) return ok.error();
     breakdown();
-    for (const auto& engine : engines_) timeline_.end_ns = std::max(timeline_.end_ns, engine->end());
+    for (const auto& engine : engines_)
+      timeline_.end_ns = std::max(timeline_.end_ns, engine->end());
     for (const Program& program : plan_.classes) timeline_.simulated_ops += program.works;
     path();
     sort_spans();
@@ -62,12 +64,14 @@ class Simulation {
     for (std::size_t c = 0; c < engines_.size(); ++c) {
       engines_[c]->accounting().finish();
       if (!engines_[c]->finished() && shown++ < 4)
-        stuck += fmt::format("{}rank {}: {}", stuck.empty() ? "" : "; ", job_.classes[c].representative,
-                             engines_[c]->stuck());
+        stuck += fmt::format("{}rank {}: {}", stuck.empty() ? "" : "; ",
+                             job_.classes[c].representative, engines_[c]->stuck());
     }
     if (stuck.empty()) return {};
-    if (!job_.truncated) return Error{"the job cannot go on: " + stuck + "; the recording is not of a run that ended"};
-    timeline_.notes.push_back("simulated up to where a cut-off recording leaves the others waiting: " + stuck);
+    if (!job_.truncated)
+      return Error{"the job cannot go on: " + stuck + "; the recording is not of a run that ended"};
+    timeline_.notes.push_back(
+        "simulated up to where a cut-off recording leaves the others waiting: " + stuck);
     return {};
   }
 
@@ -92,7 +96,7 @@ class Simulation {
     }
     if (timeline_.steps.empty())
       return Error{"no step was completed: the recordings end before the end of the first step"};
-    if (timeline_.measured_steps == 0) {   // cut off before the steady ones
+    if (timeline_.measured_steps == 0) {  // cut off before the steady ones
       timeline_.notes.push_back("no steady step was completed: the steps that were are measured");
       for (Step& step : timeline_.steps) {
         step.measured = true;
@@ -114,15 +118,16 @@ class Simulation {
           auto ns = static_cast<double>(to.by_activity[a] - from.by_activity[a]);
           if (a & Accounting::compute) b.compute_ns += ns;
           if (a & Accounting::communication) b.communication_ns += ns;
-          if ((a & Accounting::communication) && !(a & Accounting::compute)) b.exposed_communication_ns += ns;
+          if ((a & Accounting::communication) && !(a & Accounting::compute))
+            b.exposed_communication_ns += ns;
           if (a == Accounting::copy) b.copy_ns += ns;
           if (a == 0) b.idle_ns += ns;
         }
         b.host_bound_ns += static_cast<double>(to.host_bound - from.host_bound);
       }
       auto count = static_cast<double>(timeline_.measured_steps);
-      for (double* part : {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns, &b.copy_ns,
-                           &b.idle_ns, &b.host_bound_ns})
+      for (double* part : {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns,
+                           &b.copy_ns, &b.idle_ns, &b.host_bound_ns})
         *part /= count;
       b.host_bound_ns = std::min(b.host_bound_ns, b.idle_ns);
       timeline_.breakdown.push_back(b);
@@ -135,10 +140,11 @@ class Simulation {
       return std::tuple(a.start_ns, a.rank_class, a.stream, a.record, a.end_ns, a.op) <
              std::tuple(b.start_ns, b.rank_class, b.stream, b.record, b.end_ns, b.op);
     });
-    std::sort(timeline_.host_spans.begin(), timeline_.host_spans.end(), [](const HostSpan& a, const HostSpan& b) {
-      return std::tuple(a.start_ns, a.rank_class, a.thread, a.record, a.end_ns) <
-             std::tuple(b.start_ns, b.rank_class, b.thread, b.record, b.end_ns);
-    });
+    std::sort(timeline_.host_spans.begin(), timeline_.host_spans.end(),
+              [](const HostSpan& a, const HostSpan& b) {
+                return std::tuple(a.start_ns, a.rank_class, a.thread, a.record, a.end_ns) <
+                       std::tuple(b.start_ns, b.rank_class, b.thread, b.record, b.end_ns);
+              });
   }
 
   void path() {
@@ -150,8 +156,8 @@ class Simulation {
           last = c;
           break;
         }
-      timeline_.critical_path =
-          critical_path(plan_, engines_, last, timeline_.steps[step].start_ns, timeline_.steps[step].end_ns);
+      timeline_.critical_path = critical_path(plan_, engines_, last, timeline_.steps[step].start_ns,
+                                              timeline_.steps[step].end_ns);
     }
     Interval i = interval(job_, plan_, timeline_.critical_path, timeline_.step_ns);
     timeline_.step_low_ns = i.low_ns, timeline_.step_high_ns = i.high_ns;
@@ -171,11 +177,12 @@ Result<Timeline> simulate(const job::Job& job, const catalog::Cluster& cluster,
                           const estimate::Estimator& estimator, const network::Network& network,
                           const Options& options) {
   if (cluster.world_size() < job.world_size)
-    return Error{fmt::format("the job has {} ranks, but {} has {} GPUs ({} nodes of {}): name a larger cluster, "
-                             "e.g. {}:{}",
-                             job.world_size, cluster.name, cluster.world_size(), cluster.nodes,
-                             cluster.gpus_per_node, cluster.name,
-                             (job.world_size + cluster.gpus_per_node - 1) / std::max(1, cluster.gpus_per_node))};
+    return Error{fmt::format(
+        "the job has {} ranks, but {} has {} GPUs ({} nodes of {}): name a larger cluster, "
+        "e.g. {}:{}",
+        job.world_size, cluster.name, cluster.world_size(), cluster.nodes, cluster.gpus_per_node,
+        cluster.name,
+        (job.world_size + cluster.gpus_per_node - 1) / std::max(1, cluster.gpus_per_node))};
   Model model = Model::from(cluster, options);
   Result<Plan> plan =
       compile(job, model, estimator, network, options.critical_path ? typical_step(job) : -1);

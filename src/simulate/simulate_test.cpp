@@ -23,11 +23,13 @@ job::Job collated(std::vector<trace::Recording> recordings, collate::Options opt
   return job ? std::move(*job) : job::Job{};
 }
 
-Timeline run(const job::Job& job, const catalog::Cluster& cluster = plain_cluster(), int channels = 0) {
+Timeline run(const job::Job& job, const catalog::Cluster& cluster = plain_cluster(),
+             int channels = 0) {
   simulate::Options options;
   options.keep_spans = true;
-  auto timeline = simulate::simulate(job, cluster, testing::SizeEstimator(),
-                                     testing::SizeNetwork(cluster.gpus_per_node, channels), options);
+  auto timeline =
+      simulate::simulate(job, cluster, testing::SizeEstimator(),
+                         testing::SizeNetwork(cluster.gpus_per_node, channels), options);
   EXPECT_TRUE(timeline) << (timeline ? "" : timeline.error().message);
   return timeline ? std::move(*timeline) : Timeline{};
 }
@@ -74,7 +76,7 @@ TEST(Simulate, ExposedAllReduceStartsWithTheLastRank) {
   EXPECT_EQ(job.classes.size(), 2u);
   Timeline t = run(job);
   EXPECT_EQ(t.end_ns, 1200);
-  EXPECT_DOUBLE_EQ(t.breakdown[0].communication_ns, 800);   // rank 0 waits for rank 1
+  EXPECT_DOUBLE_EQ(t.breakdown[0].communication_ns, 800);  // rank 0 waits for rank 1
   EXPECT_DOUBLE_EQ(t.breakdown[1].exposed_communication_ns, 400);
   // The path runs through the slow rank.
   ASSERT_EQ(t.critical_path.size(), 3u);
@@ -83,7 +85,8 @@ TEST(Simulate, ExposedAllReduceStartsWithTheLastRank) {
   EXPECT_EQ(t.critical_path[1].what, simulate::CriticalLink::What::communication);
 }
 
-// Pipeline of p stages and m micro-batches, forward only: (m + p - 1) slots, of which p - 1 are bubble.
+// Pipeline of p stages and m micro-batches, forward only: (m + p - 1) slots, of which p - 1 are
+// bubble.
 TEST(Simulate, PipelineBubble) {
   constexpr int p = 4, m = 6, slot = 1000;
   std::vector<trace::Recording> ranks;
@@ -116,7 +119,7 @@ TEST(Simulate, LaunchBoundLoop) {
   r.host(1000);
   for (int i = 0; i < 100; ++i) r.kernel(2000);
   Timeline t = run(r, cluster);
-  EXPECT_EQ(t.end_ns, 100 * 6000 + 2000);   // the host is the bottleneck
+  EXPECT_EQ(t.end_ns, 100 * 6000 + 2000);  // the host is the bottleneck
   EXPECT_NEAR(t.breakdown[0].host_bound_ns, t.breakdown[0].idle_ns, 6001);
 }
 
@@ -138,7 +141,7 @@ TEST(Simulate, FullLaunchQueueHoldsTheHost) {
   for (int i = 0; i < 4; ++i) r.kernel(1000);
   Timeline t = run(r, cluster);
   EXPECT_EQ(t.end_ns, 10 + 4 * 1000);
-  EXPECT_EQ(t.spans[2].issue_ns, 10 + 1000);   // the third had to wait for the first
+  EXPECT_EQ(t.spans[2].issue_ns, 10 + 1000);  // the third had to wait for the first
   EXPECT_EQ(t.spans[3].issue_ns, 10 + 2000);
 }
 
@@ -146,7 +149,7 @@ TEST(Simulate, LegacyDefaultStreamSerializes) {
   RecordingBuilder r;
   r.create_stream(1, false).create_stream(2, false).create_stream(3, true);
   r.on(1).kernel(100, "k", 1).on(2).kernel(200, "k", 1).on(3).kernel(1000, "k", 1);
-  r.on(0).flags(trace::legacy).kernel(50, "k", 1);   // after streams 1 and 2, not 3
+  r.on(0).flags(trace::legacy).kernel(50, "k", 1);  // after streams 1 and 2, not 3
   r.on(1).kernel(10, "k", 1).on(2).kernel(10, "k", 1);
   Timeline t = run(r);
   auto of = [&](std::uint32_t record) {
@@ -167,7 +170,7 @@ TEST(Simulate, EventWaitMeansTheLatestRecordBeforeIt) {
   r.create_stream(1);
   r.on(0).kernel(100, "k", 1).record(9).kernel(500, "k", 1);
   r.on(1).wait(9).kernel(10, "k", 1);
-  r.on(0).record(9);                       // later: not what the wait meant
+  r.on(0).record(9);  // later: not what the wait meant
   Timeline t = run(r);
   EXPECT_EQ(t.end_ns, 600);
   EXPECT_EQ(t.spans[2].end_ns, 110);
@@ -185,7 +188,7 @@ TEST(Simulate, BlockingCallsWaitAndFreeSynchronizes) {
 TEST(Simulate, TwoFullKernelsDoNotRunAtFullSpeedTogether) {
   RecordingBuilder r;
   r.create_stream(1);
-  r.on(0).kernel(1000, "k", 100).on(1).kernel(1000, "k", 100);   // 100 SMs, a block each
+  r.on(0).kernel(1000, "k", 100).on(1).kernel(1000, "k", 100);  // 100 SMs, a block each
   EXPECT_EQ(run(r).end_ns, 2000);
   RecordingBuilder small;
   small.create_stream(1);
@@ -202,7 +205,8 @@ TEST(Simulate, CommunicationTakesSms) {
     ranks.push_back(r.done());
   }
   // 20 of 100 SMs for 500: the kernel has done 400 by then.
-  EXPECT_NEAR(static_cast<double>(run(collated(std::move(ranks)), plain_cluster(), 20).end_ns), 1100, 1);
+  EXPECT_NEAR(static_cast<double>(run(collated(std::move(ranks)), plain_cluster(), 20).end_ns),
+              1100, 1);
 }
 
 TEST(Simulate, CopyEnginesOnePerDirection) {
@@ -247,7 +251,8 @@ TEST(Simulate, KilledRankLeavesTheStepsBeforeIt) {
   for (int rank = 0; rank < 2; ++rank) {
     RecordingBuilder r(rank, 2);
     auto world = r.communicator(5, {0, 1});
-    for (int step = 0; step < 6 - 2 * rank; ++step) r.kernel(100).collective(world, 50).optimizer(10);
+    for (int step = 0; step < 6 - 2 * rank; ++step)
+      r.kernel(100).collective(world, 50).optimizer(10);
     ranks.push_back(r.done());
   }
   ranks[1].complete = false;
@@ -267,7 +272,8 @@ TEST(Simulate, DeadlockIsAnErrorThatNamesWhoWaits) {
     r.collective(rank == 0 ? a : b, 10).collective(rank == 0 ? b : a, 10);
     ranks.push_back(r.done());
   }
-  auto t = simulate::simulate(collated(std::move(ranks)), plain_cluster(), testing::SizeEstimator(), testing::SizeNetwork());
+  auto t = simulate::simulate(collated(std::move(ranks)), plain_cluster(), testing::SizeEstimator(),
+                              testing::SizeNetwork());
   ASSERT_FALSE(t);
   EXPECT_NE(t.error().message.find("rank 1"), std::string::npos) << t.error().message;
 }
@@ -277,12 +283,12 @@ TEST(Simulate, IntervalWidensWithTheUncertaintyOfWhatIsOnThePath) {
   r.kernel(1000).kernel(1000);
   Timeline t = run(r);
   EXPECT_DOUBLE_EQ(t.step_ns, 2000);
-  EXPECT_NEAR(t.step_low_ns, 1800, 1e-6);    // one family: errors go the same way
+  EXPECT_NEAR(t.step_low_ns, 1800, 1e-6);  // one family: errors go the same way
   EXPECT_NEAR(t.step_high_ns, 2400, 1e-6);
   RecordingBuilder two;
   two.kernel(1000).optimizer(1000);
   t = run(two);
-  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);   // two: independent
+  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);  // two: independent
 }
 
 TEST(Simulate, ClusterTooSmallIsSaid) {
@@ -290,7 +296,8 @@ TEST(Simulate, ClusterTooSmallIsSaid) {
   r.kernel(1);
   std::vector<trace::Recording> one;
   one.push_back(r.done());
-  auto t = simulate::simulate(collated(std::move(one)), plain_cluster(8), testing::SizeEstimator(), testing::SizeNetwork());
+  auto t = simulate::simulate(collated(std::move(one)), plain_cluster(8), testing::SizeEstimator(),
+                              testing::SizeNetwork());
   ASSERT_FALSE(t);
   EXPECT_NE(t.error().message.find("plain:2"), std::string::npos) << t.error().message;
 }

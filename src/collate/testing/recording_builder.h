@@ -28,17 +28,30 @@ class RecordingBuilder {
   }
 
   // Where the following records go, and the host time before each.
-  RecordingBuilder& on(std::uint16_t stream) { stream_ = stream; return *this; }
-  RecordingBuilder& thread(std::uint16_t thread) { thread_ = thread; return *this; }
-  RecordingBuilder& host(std::uint32_t ns) { host_ns_ = ns; return *this; }
-  RecordingBuilder& flags(int flags) { flags_ = static_cast<std::uint8_t>(flags); return *this; }   // of the next only
+  RecordingBuilder& on(std::uint16_t stream) {
+    stream_ = stream;
+    return *this;
+  }
+  RecordingBuilder& thread(std::uint16_t thread) {
+    thread_ = thread;
+    return *this;
+  }
+  RecordingBuilder& host(std::uint32_t ns) {
+    host_ns_ = ns;
+    return *this;
+  }
+  RecordingBuilder& flags(int flags) {
+    flags_ = static_cast<std::uint8_t>(flags);
+    return *this;
+  }  // of the next only
 
   std::uint32_t op(Op op) {
     recording_.ops.push_back(std::move(op));
     return static_cast<std::uint32_t>(recording_.ops.size() - 1);
   }
   // Equal ops share an entry, as in a real recording.
-  std::uint32_t kernel_op(std::int64_t ns, const std::string& name = "k", std::uint32_t blocks = 0) {
+  std::uint32_t kernel_op(std::int64_t ns, const std::string& name = "k",
+                          std::uint32_t blocks = 0) {
     for (std::uint32_t i = 0; i < recording_.ops.size(); ++i) {
       const auto* other = std::get_if<OtherKernel>(&recording_.ops[i].work);
       if (other != nullptr && other->bytes_touched == ns && recording_.ops[i].name == name &&
@@ -55,12 +68,14 @@ class RecordingBuilder {
     flags_ = 0;
     return *this;
   }
-  RecordingBuilder& kernel(std::int64_t ns, const std::string& name = "k", std::uint32_t blocks = 0) {
+  RecordingBuilder& kernel(std::int64_t ns, const std::string& name = "k",
+                           std::uint32_t blocks = 0) {
     return add(Kind::launch, kernel_op(ns, name, blocks));
   }
   RecordingBuilder& optimizer(std::int64_t ns) {
     for (std::uint32_t i = 0; i < recording_.ops.size(); ++i)
-      if (const auto* other = std::get_if<OptimizerStep>(&recording_.ops[i].work); other && other->elements == ns)
+      if (const auto* other = std::get_if<OptimizerStep>(&recording_.ops[i].work);
+          other && other->elements == ns)
         return add(Kind::launch, i);
     return add(Kind::launch, op({OptimizerStep{OptimizerKind::adam, ns}, "adam"}));
   }
@@ -81,13 +96,15 @@ class RecordingBuilder {
   RecordingBuilder& wait(std::uint32_t event) { return add(Kind::stream_wait_event, event); }
   RecordingBuilder& sync() { return add(Kind::stream_synchronize); }
   RecordingBuilder& device_sync() { return add(Kind::device_synchronize); }
-  RecordingBuilder& create_stream(std::uint16_t stream, bool non_blocking = true, int priority = 0) {
-    recording_.records.push_back({Kind::stream_create,
-                                  static_cast<std::uint8_t>(non_blocking ? trace::non_blocking : 0), thread_, 0,
-                                  stream, static_cast<std::uint16_t>(priority + 1000), 0});
+  RecordingBuilder& create_stream(std::uint16_t stream, bool non_blocking = true,
+                                  int priority = 0) {
+    recording_.records.push_back(
+        {Kind::stream_create, static_cast<std::uint8_t>(non_blocking ? trace::non_blocking : 0),
+         thread_, 0, stream, static_cast<std::uint16_t>(priority + 1000), 0});
     return *this;
   }
-  RecordingBuilder& wide(Kind kind, trace::MemoryKind memory, std::uint64_t bytes, std::uint32_t allocation = 0) {
+  RecordingBuilder& wide(Kind kind, trace::MemoryKind memory, std::uint64_t bytes,
+                         std::uint32_t allocation = 0) {
     recording_.records.push_back(std::bit_cast<Record>(
         trace::Wide{Kind::wide, 0, thread_, static_cast<std::uint32_t>(memory), bytes}));
     return add(kind, allocation);

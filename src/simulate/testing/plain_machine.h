@@ -1,5 +1,5 @@
-// A machine for tests on which an op takes as long as its size says, so that expected times can be added
-// up by hand: no call costs, no gaps, no slow-downs unless a test asks for them.
+// A machine for tests on which an op takes as long as its size says, so that expected times can be
+// added up by hand: no call costs, no gaps, no slow-downs unless a test asks for them.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ class SizeEstimator final : public estimate::Estimator {
  public:
   estimate::Estimate operator()(const Op& op) const override {
     double ns = 1;
-    if (const auto* k = std::get_if<OtherKernel>(&op.work)) ns = static_cast<double>(k->bytes_touched);
+    if (const auto* k = std::get_if<OtherKernel>(&op.work))
+      ns = static_cast<double>(k->bytes_touched);
     if (const auto* k = std::get_if<OptimizerStep>(&op.work)) ns = static_cast<double>(k->elements);
     if (const auto* k = std::get_if<Copy>(&op.work)) ns = static_cast<double>(k->bytes);
     if (const auto* k = std::get_if<Fill>(&op.work)) ns = static_cast<double>(k->bytes);
@@ -24,9 +25,11 @@ class SizeEstimator final : public estimate::Estimator {
 
 class SizeNetwork final : public network::Network {
  public:
-  explicit SizeNetwork(int gpus_per_node = 8, int channels = 0) : gpus_per_node_(gpus_per_node), channels_(channels) {}
+  explicit SizeNetwork(int gpus_per_node = 8, int channels = 0)
+      : gpus_per_node_(gpus_per_node), channels_(channels) {}
   // Between nodes everything takes twice as long.
-  network::CollectiveTime collective(const Collective& op, std::span<const std::int32_t> ranks) const override {
+  network::CollectiveTime collective(const Collective& op,
+                                     std::span<const std::int32_t> ranks) const override {
     bool apart = std::any_of(ranks.begin(), ranks.end(), [&](std::int32_t r) {
       return r / gpus_per_node_ != ranks[0] / gpus_per_node_;
     });
@@ -35,7 +38,8 @@ class SizeNetwork final : public network::Network {
   network::CollectiveTime messages(std::span<const network::Message> group) const override {
     double ns = 0;
     for (const network::Message& m : group)
-      ns = std::max(ns, static_cast<double>(m.bytes) * (m.from / gpus_per_node_ != m.to / gpus_per_node_ ? 2 : 1));
+      ns = std::max(ns, static_cast<double>(m.bytes) *
+                            (m.from / gpus_per_node_ != m.to / gpus_per_node_ ? 2 : 1));
     return time(ns);
   }
 

@@ -10,9 +10,12 @@ namespace {
 
 using What = Action::What;
 
-int pick(std::mt19937& random, int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); }
+int pick(std::mt19937& random, int below) {
+  return static_cast<int>(random() % static_cast<unsigned>(below));
+}
 
-// Communicators every rank has: the world, its pair of neighbours, and the ranks a pair's width apart.
+// Communicators every rank has: the world, its pair of neighbours, and the ranks a pair's width
+// apart.
 struct Groups {
   std::vector<std::vector<std::int32_t>> of(int rank, int world) const {
     std::vector<std::int32_t> all, pair, column;
@@ -32,9 +35,13 @@ struct Writer {
     r.communicator(100 + static_cast<std::uint64_t>(rank / 2), groups[1]);
     r.communicator(200 + static_cast<std::uint64_t>(rank % 2), groups[2]);
     // 0: legacy default; 1, 2: blocking; 3, 4: not, one of them of high priority
-    r.create_stream(1, false).create_stream(2, false, -1).create_stream(3).create_stream(4, true, -2);
+    r.create_stream(1, false)
+        .create_stream(2, false, -1)
+        .create_stream(3)
+        .create_stream(4, true, -2);
     std::vector<trace::GraphNode> chain{r.node(7), r.node(5, {0}), r.node(9, {1})};
-    std::vector<trace::GraphNode> diamond{small(6), small(11, {0}), small(8, {0}), small(4, {1, 2})};
+    std::vector<trace::GraphNode> diamond{small(6), small(11, {0}), small(8, {0}),
+                                          small(4, {1, 2})};
     trace::GraphNode empty;
     empty.record.kind = trace::Kind::none;
     empty.after = {0, 1};
@@ -54,8 +61,12 @@ struct Writer {
     n.after = std::move(after);
     return n;
   }
-  std::size_t group_size(int group) const { return Groups().of(rank, world)[static_cast<std::size_t>(group)].size(); }
-  int place(int group) const { return r_place(Groups().of(rank, world)[static_cast<std::size_t>(group)]); }
+  std::size_t group_size(int group) const {
+    return Groups().of(rank, world)[static_cast<std::size_t>(group)].size();
+  }
+  int place(int group) const {
+    return r_place(Groups().of(rank, world)[static_cast<std::size_t>(group)]);
+  }
   int r_place(const std::vector<std::int32_t>& ranks) const {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
@@ -68,22 +79,43 @@ struct Writer {
     auto on_stream = a.stream == 0 ? int{trace::legacy} : 0;
     static constexpr std::uint32_t blocks[] = {0, 20, 50, 100};
     switch (a.what) {
-      case What::kernel: start().kernel(a.size, "k", blocks[a.choice % 4]); break;
+      case What::kernel:
+        start().kernel(a.size, "k", blocks[a.choice % 4]);
+        break;
       case What::copy: {
-        static constexpr CopyDirection directions[] = {CopyDirection::host_to_device, CopyDirection::device_to_host,
+        static constexpr CopyDirection directions[] = {CopyDirection::host_to_device,
+                                                       CopyDirection::device_to_host,
                                                        CopyDirection::device, CopyDirection::peer};
         r.flags(flags | (a.blocking ? trace::blocking : 0)).copy(a.size, directions[a.choice % 4]);
         break;
       }
-      case What::fill: start().add(Kind::fill, r.op({Fill{a.size}, "fill"})); break;
-      case What::host_function: start().add(Kind::host_function); break;
-      case What::record_event: start().record(a.event); break;
-      case What::wait_event: start().wait(a.event); break;
-      case What::sync_event: start().add(Kind::event_synchronize, a.event); break;
-      case What::sync_stream: start().sync(); break;
-      case What::sync_device: start().device_sync(); break;
-      case What::release: r.flags(0).wide(Kind::release, trace::MemoryKind::device, 64); break;
-      case What::collective: start().collective(a.group, a.size); break;
+      case What::fill:
+        start().add(Kind::fill, r.op({Fill{a.size}, "fill"}));
+        break;
+      case What::host_function:
+        start().add(Kind::host_function);
+        break;
+      case What::record_event:
+        start().record(a.event);
+        break;
+      case What::wait_event:
+        start().wait(a.event);
+        break;
+      case What::sync_event:
+        start().add(Kind::event_synchronize, a.event);
+        break;
+      case What::sync_stream:
+        start().sync();
+        break;
+      case What::sync_device:
+        start().device_sync();
+        break;
+      case What::release:
+        r.flags(0).wide(Kind::release, trace::MemoryKind::device, 64);
+        break;
+      case What::collective:
+        start().collective(a.group, a.size);
+        break;
       case What::grouped_collectives:
         start().add(Kind::group_begin);
         for (int i = 0; i < 2; ++i) r.flags(on_stream).collective(a.group, a.size + i);
@@ -91,8 +123,10 @@ struct Writer {
         r.add(Kind::group_end);
         break;
       case What::message:
-        if (rank == a.from) start().send(0, a.to, a.size);
-        else if (rank == a.to) start().receive(0, a.from, a.size);
+        if (rank == a.from)
+          start().send(0, a.to, a.size);
+        else if (rank == a.to)
+          start().receive(0, a.from, a.size);
         break;
       case What::ring: {
         int n = static_cast<int>(group_size(a.group)), me = place(a.group);
@@ -103,7 +137,7 @@ struct Writer {
         r.add(Kind::group_end);
         break;
       }
-      case What::exchange: {   // all with all
+      case What::exchange: {  // all with all
         int n = static_cast<int>(group_size(a.group)), me = place(a.group);
         start().add(Kind::group_begin);
         for (int peer = 0; peer < n; ++peer) {
@@ -114,8 +148,12 @@ struct Writer {
         r.add(Kind::group_end);
         break;
       }
-      case What::graph: start().add(Kind::graph_launch, a.choice % 4); break;
-      case What::mark: start().add(Kind::mark); break;
+      case What::graph:
+        start().add(Kind::graph_launch, a.choice % 4);
+        break;
+      case What::mark:
+        start().add(Kind::mark);
+        break;
     }
   }
 
@@ -126,11 +164,14 @@ struct Writer {
 // Everybody of a group takes part, whatever the action says.
 bool takes_part(const Action& a, int rank) {
   switch (a.what) {
-    case What::collective: case What::grouped_collectives: case What::ring: case What::exchange:
+    case What::collective:
+    case What::grouped_collectives:
+    case What::ring:
+    case What::exchange:
     case What::message:
       return true;
     case What::graph:
-      if (a.choice % 4 == 3) return true;   // has a collective in it
+      if (a.choice % 4 == 3) return true;  // has a collective in it
       [[fallthrough]];
     default:
       return (a.ranks >> rank & 1) != 0;
@@ -141,11 +182,15 @@ bool takes_part(const Action& a, int rank) {
 
 Script random_script(std::mt19937& random, int length, bool spmd) {
   static constexpr What usual[] = {
-      What::kernel, What::kernel, What::kernel, What::kernel, What::copy, What::copy, What::fill,
-      What::host_function, What::record_event, What::record_event, What::wait_event, What::wait_event,
-      What::sync_event, What::sync_stream, What::sync_device, What::release, What::collective,
-      What::collective, What::message, What::ring, What::grouped_collectives, What::exchange, What::graph,
-      What::graph, What::mark};
+      What::kernel,       What::kernel,        What::kernel,
+      What::kernel,       What::copy,          What::copy,
+      What::fill,         What::host_function, What::record_event,
+      What::record_event, What::wait_event,    What::wait_event,
+      What::sync_event,   What::sync_stream,   What::sync_device,
+      What::release,      What::collective,    What::collective,
+      What::message,      What::ring,          What::grouped_collectives,
+      What::exchange,     What::graph,         What::graph,
+      What::mark};
   Script script;
   script.spmd = spmd;
   script.world = spmd ? 4 * (1 + pick(random, 2)) : 1 + pick(random, 4);
@@ -157,7 +202,7 @@ Script random_script(std::mt19937& random, int length, bool spmd) {
     a.ranks = spmd ? ~0u : random();
     // Two pipeline stages: the halves of the ranks.
     if (staged && pick(random, 3) == 0) a.ranks = script.world == 4 ? 0x3 : 0x0f;
-    if (a.what == What::mark) a.ranks = ~0u;   // does not tell ranks apart, but has a host time
+    if (a.what == What::mark) a.ranks = ~0u;  // does not tell ranks apart, but has a host time
     a.thread = static_cast<std::uint8_t>(pick(random, 2));
     a.stream = static_cast<std::uint8_t>(pick(random, 5));
     a.group = static_cast<std::uint8_t>(pick(random, 3));
@@ -172,7 +217,8 @@ Script random_script(std::mt19937& random, int length, bool spmd) {
     if (a.what == What::message) {
       if (script.world < 2) continue;
       a.from = static_cast<std::uint8_t>(pick(random, script.world));
-      a.to = static_cast<std::uint8_t>((a.from + 1 + pick(random, script.world - 1)) % script.world);
+      a.to =
+          static_cast<std::uint8_t>((a.from + 1 + pick(random, script.world - 1)) % script.world);
     }
     script.actions.push_back(a);
   }
@@ -194,7 +240,8 @@ std::vector<std::uint32_t> middles_of(const Script& script) {
   Script half = script;
   half.actions.resize(script.actions.size() / 2);
   std::vector<std::uint32_t> middles;
-  for (const trace::Recording& r : recordings_of(half)) middles.push_back(static_cast<std::uint32_t>(r.records.size()));
+  for (const trace::Recording& r : recordings_of(half))
+    middles.push_back(static_cast<std::uint32_t>(r.records.size()));
   return middles;
 }
 
@@ -202,8 +249,10 @@ catalog::Cluster random_cluster(std::mt19937& random, int world) {
   catalog::Cluster c = plain_cluster(pick(random, 2) == 0 ? world : (world + 1) / 2);
   c.nodes = 2;
   auto us = [&](int most) { return pick(random, most) * 1e-3; };
-  c.host.launch_us = us(10), c.host.memcpy_us = us(10), c.host.event_us = us(4), c.host.sync_us = us(5);
-  c.host.graph_launch_us = us(20), c.host.graph_node_us = us(4), c.host.malloc_us = us(5), c.host.free_us = us(5);
+  c.host.launch_us = us(10), c.host.memcpy_us = us(10), c.host.event_us = us(4),
+  c.host.sync_us = us(5);
+  c.host.graph_launch_us = us(20), c.host.graph_node_us = us(4), c.host.malloc_us = us(5),
+  c.host.free_us = us(5);
   c.gpu.launch_latency_us = us(5);
   c.gpu.copy_engines = 1 + pick(random, 2);
   c.host.speed = pick(random, 2) == 0 ? 1 : 1.7;
@@ -216,15 +265,19 @@ catalog::Cluster random_cluster(std::mt19937& random, int world) {
 }
 
 std::string text(const Script& script) {
-  static constexpr const char* names[] = {"kernel", "copy", "fill", "host_function", "record_event", "wait_event",
-                                          "sync_event", "sync_stream", "sync_device", "release", "collective",
-                                          "message", "ring", "grouped_collectives", "exchange", "graph", "mark"};
+  static constexpr const char* names[] = {
+      "kernel",     "copy",       "fill",        "host_function",       "record_event",
+      "wait_event", "sync_event", "sync_stream", "sync_device",         "release",
+      "collective", "message",    "ring",        "grouped_collectives", "exchange",
+      "graph",      "mark"};
   std::string out = fmt::format("{} ranks{}\n", script.world, script.spmd ? ", spmd" : "");
   for (const Action& a : script.actions)
-    out += fmt::format("  {} ranks={:x} thread={} stream={} group={} choice={}{}{} size={} host={} event={} {}→{}\n",
-                       names[static_cast<std::size_t>(a.what)], a.ranks & ((1u << script.world) - 1), a.thread, a.stream,
-                       a.group, a.choice % 4, a.resumed ? " resumed" : "", a.blocking ? " blocking" : "", a.size, a.host,
-                       a.event, a.from, a.to);
+    out += fmt::format(
+        "  {} ranks={:x} thread={} stream={} group={} choice={}{}{} size={} host={} event={} "
+        "{}→{}\n",
+        names[static_cast<std::size_t>(a.what)], a.ranks & ((1u << script.world) - 1), a.thread,
+        a.stream, a.group, a.choice % 4, a.resumed ? " resumed" : "", a.blocking ? " blocking" : "",
+        a.size, a.host, a.event, a.from, a.to);
   return out;
 }
 

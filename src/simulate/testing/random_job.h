@@ -1,6 +1,6 @@
-// Random jobs as scripts: a list of actions that any number of ranks carry out in order. Leaving out any
-// action leaves a valid job, which is what makes shrinking simple. No job can deadlock: whatever waits,
-// waits for something earlier in the script.
+// Random jobs as scripts: a list of actions that any number of ranks carry out in order. Leaving
+// out any action leaves a valid job, which is what makes shrinking simple. No job can deadlock:
+// whatever waits, waits for something earlier in the script.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,25 @@ namespace maya::testing {
 
 struct Action {
   enum class What : std::uint8_t {
-    kernel, copy, fill, host_function, record_event, wait_event, sync_event, sync_stream, sync_device,
-    release, collective, message, ring, grouped_collectives, exchange, graph, mark
+    kernel,
+    copy,
+    fill,
+    host_function,
+    record_event,
+    wait_event,
+    sync_event,
+    sync_stream,
+    sync_device,
+    release,
+    collective,
+    message,
+    ring,
+    grouped_collectives,
+    exchange,
+    graph,
+    mark
   } what{};
-  std::uint32_t ranks{};       // bit set: who does it (collectives: everybody of the group)
+  std::uint32_t ranks{};  // bit set: who does it (collectives: everybody of the group)
   std::uint8_t thread{}, stream{}, group{}, choice{};
   bool resumed{}, blocking{};
   std::uint16_t size{}, host{};
@@ -27,7 +42,7 @@ struct Action {
 
 struct Script {
   int world{1};
-  bool spmd{};                 // all ranks do the same: the job folds
+  bool spmd{};  // all ranks do the same: the job folds
   std::vector<Action> actions;
 };
 

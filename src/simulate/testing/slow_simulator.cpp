@@ -23,26 +23,26 @@ constexpr std::int64_t unknown = -1;
 
 struct Node {
   enum class What { nothing, kernel, copy, communication, host_function } what{What::nothing};
-  std::uint32_t rank{}, record{}, call{};   // call: host call that issues it
+  std::uint32_t rank{}, record{}, call{};  // call: host call that issues it
   std::vector<int> before;
   std::int64_t gap{};
   std::int32_t priority{};
   int chain{};
   std::uint32_t share{};
-  int engine{-1};                           // copies
-  int link{};                               // communication: 0, 1; 2 messages
-  std::vector<int> partners;                // start together
+  int engine{-1};             // copies
+  int link{};                 // communication: 0, 1; 2 messages
+  std::vector<int> partners;  // start together
   bool ends_together{};
-  std::int64_t work{};                      // left: ns · 2^16
+  std::int64_t work{};  // left: ns · 2^16
   std::int64_t ready{unknown}, begin{unknown}, local_end{unknown}, done{unknown};
 };
 
 struct Call {
   std::uint32_t rank{}, record{};
-  int before{-1};                           // the thread's previous
+  int before{-1};  // the thread's previous
   int resumed_after{-1};
   std::int64_t cpu{}, cost{};
-  int room{-1};                             // node that must be done to make room in the queue
+  int room{-1};  // node that must be done to make room in the queue
   std::vector<int> waits;
   std::int64_t issue{unknown}, end{unknown};
 };
@@ -61,7 +61,8 @@ class Slow {
     for (now_ = 0; now_ < 2'000'000; ++now_) {
       while (deduce()) {
       }
-      if (std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.done != unknown; }) &&
+      if (std::all_of(nodes_.begin(), nodes_.end(),
+                      [](const Node& n) { return n.done != unknown; }) &&
           std::all_of(calls_.begin(), calls_.end(), [](const Call& c) { return c.end != unknown; }))
         break;
       grant();
@@ -71,7 +72,8 @@ class Slow {
   }
 
  private:
-  // --- Writing down what there is to do -----------------------------------------------------------
+  // --- Writing down what there is to do
+  // -----------------------------------------------------------
   struct StreamState {
     std::vector<int> nodes;
     std::vector<int> submissions;
@@ -124,10 +126,12 @@ class Slow {
     n.what = Node::What::kernel;
     n.share = model_.kernel_share(op);
     n.work = std::max<std::int64_t>(1, std::llround(estimator_(op).ns)) << one_shift;
-    if (const auto* copy = std::get_if<Copy>(&op.work); copy && copy->direction != CopyDirection::device) {
+    if (const auto* copy = std::get_if<Copy>(&op.work);
+        copy && copy->direction != CopyDirection::device) {
       n.what = Node::What::copy;
-      n.engine = copy->direction == CopyDirection::host_to_device ? 0
-                 : copy->direction == CopyDirection::device_to_host ? (model_.engines < 2 ? 0 : 1) : 2;
+      n.engine = copy->direction == CopyDirection::host_to_device   ? 0
+                 : copy->direction == CopyDirection::device_to_host ? (model_.engines < 2 ? 0 : 1)
+                                                                    : 2;
       if (copy->direction == CopyDirection::host) n.what = Node::What::host_function;
     }
     return n;
@@ -166,17 +170,21 @@ class Slow {
         std::int32_t from = message.send ? me : peer, to = message.send ? peer : me;
         messages.push_back({from, to, message.bytes});
         if (message.send) sent += message.bytes, ++sends;
-        meetings_[{c.id, from, to, sequence_[{rank_, c.id, peer, message.send}]++}].push_back(index);
+        meetings_[{c.id, from, to, sequence_[{rank_, c.id, peer, message.send}]++}].push_back(
+            index);
       }
     }
     std::size_t size = c.ranks.size();
     if (size > 2 && sends >= size - 1 && messages.size() >= 2 * (size - 1)) {
-      collectives[{CollectiveKind::all_to_all, -2, DType::unknown}] = {CollectiveKind::all_to_all, sent};
+      collectives[{CollectiveKind::all_to_all, -2, DType::unknown}] = {CollectiveKind::all_to_all,
+                                                                       sent};
       messages.clear();
     }
     double ns = 0;
     int channels = 0;
-    auto count = [&](const network::CollectiveTime& t) { ns += t.ns, channels = std::max(channels, t.channels); };
+    auto count = [&](const network::CollectiveTime& t) {
+      ns += t.ns, channels = std::max(channels, t.channels);
+    };
     for (const auto& [key, op] : collectives) count(network_.collective(op, c.ranks));
     if (!messages.empty()) count(network_.messages(messages));
     n.work = std::max<std::int64_t>(1, std::llround(ns)) << one_shift;
@@ -194,7 +202,10 @@ class Slow {
     std::map<std::uint16_t, int> last_of_thread;
     std::map<std::uint16_t, std::uint64_t> gap;
     std::map<std::uint32_t, int> events;
-    struct Grouped { std::uint32_t record; Record r; };
+    struct Grouped {
+      std::uint32_t record;
+      Record r;
+    };
     std::map<std::uint16_t, std::vector<Grouped>> groups;
     std::map<std::uint16_t, int> depth;
     const auto first_node = nodes_.size();
@@ -202,16 +213,23 @@ class Slow {
     const Record* wide = nullptr;
     for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
       const Record& r = recording.records[i];
-      if (r.kind == Kind::wide) { wide = &r; continue; }
+      if (r.kind == Kind::wide) {
+        wide = &r;
+        continue;
+      }
       if (r.kind == Kind::none) continue;
-      if (r.kind == Kind::host_gap) { gap[r.thread] += r.host_ns + 1000ull * r.value; continue; }
+      if (r.kind == Kind::host_gap) {
+        gap[r.thread] += r.host_ns + 1000ull * r.value;
+        continue;
+      }
       Call call;
       call.rank = rank_, call.record = i;
       call.cpu = model_.host_ns(r.host_ns + gap[r.thread]);
       gap[r.thread] = 0;
       call.cost = model_.call_cost(r.kind);
       if (last_of_thread.count(r.thread)) call.before = last_of_thread[r.thread];
-      if ((r.flags & trace::resumed) && calls_.size() > first_call) call.resumed_after = static_cast<int>(calls_.size() - 1);
+      if ((r.flags & trace::resumed) && calls_.size() > first_call)
+        call.resumed_after = static_cast<int>(calls_.size() - 1);
       last_of_thread[r.thread] = static_cast<int>(calls_.size());
       calls_.push_back(call);
       auto& self = calls_.back();
@@ -225,14 +243,22 @@ class Slow {
         if (where.flags & trace::blocking) self.waits.push_back(n);
       };
       switch (r.kind) {
-        case Kind::launch: case Kind::copy: case Kind::fill: case Kind::host_function:
+        case Kind::launch:
+        case Kind::copy:
+        case Kind::fill:
+        case Kind::host_function:
           submit(r, work_node(recording, r, i), true);
           break;
-        case Kind::collective: case Kind::point_to_point:
-          if (depth[r.thread] > 0) self.cost = 0, groups[r.thread].push_back({i, r});
-          else submit(r, communication_node(recording, r.aux, {r.value}, i), true);
+        case Kind::collective:
+        case Kind::point_to_point:
+          if (depth[r.thread] > 0)
+            self.cost = 0, groups[r.thread].push_back({i, r});
+          else
+            submit(r, communication_node(recording, r.aux, {r.value}, i), true);
           break;
-        case Kind::group_begin: ++depth[r.thread]; break;
+        case Kind::group_begin:
+          ++depth[r.thread];
+          break;
         case Kind::group_end:
           if (--depth[r.thread] == 0) {
             auto calls = std::move(groups[r.thread]);
@@ -244,8 +270,10 @@ class Slow {
               std::vector<std::uint32_t> ops;
               std::vector<Grouped> rest;
               for (const Grouped& g : calls) {
-                if (g.r.stream == head.r.stream && g.r.aux == head.r.aux) ops.push_back(g.r.value);
-                else rest.push_back(g);
+                if (g.r.stream == head.r.stream && g.r.aux == head.r.aux)
+                  ops.push_back(g.r.value);
+                else
+                  rest.push_back(g);
               }
               submit(head.r, communication_node(recording, head.r.aux, ops, head.record), first);
               first = false;
@@ -253,7 +281,9 @@ class Slow {
             }
           }
           break;
-        case Kind::graph_launch: graph(recording, r, i, self); break;
+        case Kind::graph_launch:
+          graph(recording, r, i, self);
+          break;
         case Kind::event_record: {
           Node n;
           n.call = static_cast<std::uint32_t>(calls_.size() - 1);
@@ -280,15 +310,20 @@ class Slow {
               if (id != 0 && !other.non_blocking)
                 self.waits.insert(self.waits.end(), other.nodes.begin(), other.nodes.end());
           break;
-        case Kind::device_synchronize: wait_for_all(); break;
+        case Kind::device_synchronize:
+          wait_for_all();
+          break;
         case Kind::stream_create:
           streams_[r.stream].non_blocking = r.flags & trace::non_blocking;
           streams_[r.stream].priority = r.aux == 0 ? 0 : r.aux - 1000;
           break;
         case Kind::release:
-          if (!(r.flags & trace::async) && wide != nullptr && std::bit_cast<trace::Wide>(*wide).x == 0) wait_for_all();
+          if (!(r.flags & trace::async) && wide != nullptr &&
+              std::bit_cast<trace::Wide>(*wide).x == 0)
+            wait_for_all();
           break;
-        default: break;
+        default:
+          break;
       }
       wide = nullptr;
     }
@@ -298,14 +333,16 @@ class Slow {
     const trace::Graph& g = recording.graphs[r.value];
     simulate::GraphChains layout = simulate::lay_out(g);
     if (g.nodes.empty()) return;
-    if (layout.last_node_of_first != simulate::GraphChains{}.last_node_of_first) take_room(r.stream, call, true);
+    if (layout.last_node_of_first != simulate::GraphChains{}.last_node_of_first)
+      take_room(r.stream, call, true);
     Node open;
     open.call = static_cast<std::uint32_t>(calls_.size() - 1);
     open.record = record;
     int start = on_stream(r, open);
     std::map<std::uint32_t, int> chain_of;
     for (const auto& entry : layout.entries)
-      if (entry.what == simulate::ChainEntry::What::node) chain_of[entry.index] = static_cast<int>(entry.chain);
+      if (entry.what == simulate::ChainEntry::What::node)
+        chain_of[entry.index] = static_cast<int>(entry.chain);
     std::vector<int> placed;
     bool first = true;
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
@@ -342,7 +379,8 @@ class Slow {
           if (a != b) nodes_[static_cast<std::size_t>(a)].partners.push_back(b);
   }
 
-  // --- Time ----------------------------------------------------------------------------------------
+  // --- Time
+  // ----------------------------------------------------------------------------------------
   Node& node(int i) { return nodes_[static_cast<std::size_t>(i)]; }
 
   // Times that follow from known times. True if there was one.
@@ -370,25 +408,29 @@ class Slow {
       if (n.ready == unknown) {
         std::int64_t ready = calls_[n.call].issue;
         bool known = ready != unknown;
-        for (int b : n.before) known &= node(b).done != unknown, ready = std::max(ready, node(b).done);
+        for (int b : n.before)
+          known &= node(b).done != unknown, ready = std::max(ready, node(b).done);
         if (known) {
           n.ready = ready + (n.what == Node::What::nothing ? 0 : n.gap);
           if (n.what == Node::What::nothing) n.done = n.ready;
-          if (n.what == Node::What::kernel || n.what == Node::What::host_function) n.begin = n.ready;
+          if (n.what == Node::What::kernel || n.what == Node::What::host_function)
+            n.begin = n.ready;
           news = true;
         }
       }
       if (n.what == Node::What::communication && n.begin == unknown && n.ready != unknown) {
         std::int64_t begin = n.ready;
         bool known = true;
-        for (int p : n.partners) known &= node(p).ready != unknown, begin = std::max(begin, node(p).ready);
+        for (int p : n.partners)
+          known &= node(p).ready != unknown, begin = std::max(begin, node(p).ready);
         if (known) n.begin = begin, news = true;
       }
       if (n.local_end != unknown && n.done == unknown) {
         std::int64_t end = n.local_end;
         bool known = true;
         if (n.ends_together)
-          for (int p : n.partners) known &= node(p).local_end != unknown, end = std::max(end, node(p).local_end);
+          for (int p : n.partners)
+            known &= node(p).local_end != unknown, end = std::max(end, node(p).local_end);
         if (known) n.done = end, news = true;
       }
     }
@@ -403,11 +445,14 @@ class Slow {
         int best = -1;
         for (std::size_t i = 0; i < nodes_.size(); ++i) {
           const Node& n = nodes_[i];
-          if (n.rank != rank || n.what != Node::What::copy || n.engine != engine || n.ready == unknown || n.ready > now_) continue;
+          if (n.rank != rank || n.what != Node::What::copy || n.engine != engine ||
+              n.ready == unknown || n.ready > now_)
+            continue;
           if (n.begin != unknown) {
             busy |= n.local_end == unknown;
           } else if (best < 0 || std::tuple(n.ready, n.priority, n.call, n.chain) <
-                                     std::tuple(node(best).ready, node(best).priority, node(best).call, node(best).chain)) {
+                                     std::tuple(node(best).ready, node(best).priority,
+                                                node(best).call, node(best).chain)) {
             best = static_cast<int>(i);
           }
         }
@@ -424,17 +469,21 @@ class Slow {
       for (Node& n : nodes_) {
         if (n.rank != rank || n.what == Node::What::nothing) continue;
         bool running = n.begin != unknown && n.begin <= now_ && n.local_end == unknown;
-        bool resident = n.what == Node::What::communication && n.ready != unknown && n.ready <= now_ &&
-                        (n.done == unknown || n.done > now_);
+        bool resident = n.what == Node::What::communication && n.ready != unknown &&
+                        n.ready <= now_ && (n.done == unknown || n.done > now_);
         if (resident) taken += n.share, waiting = true;
         if (!running) continue;
-        if (n.what == Node::What::kernel) kernels.push_back(&n);
-        else if (n.what == Node::What::communication) transfers.push_back(&n), ++links[n.link];
-        else others.push_back(&n), copying |= n.what == Node::What::copy;
+        if (n.what == Node::What::kernel)
+          kernels.push_back(&n);
+        else if (n.what == Node::What::communication)
+          transfers.push_back(&n), ++links[n.link];
+        else
+          others.push_back(&n), copying |= n.what == Node::What::copy;
       }
       activity_[rank].push_back((kernels.empty() ? 0 : 1) | (waiting ? 2 : 0) | (copying ? 4 : 0));
       std::sort(kernels.begin(), kernels.end(), [](const Node* a, const Node* b) {
-        return std::tuple(a->priority, a->begin, a->call, a->chain) < std::tuple(b->priority, b->begin, b->call, b->chain);
+        return std::tuple(a->priority, a->begin, a->call, a->chain) <
+               std::tuple(b->priority, b->begin, b->call, b->chain);
       });
       std::uint32_t left = one - std::min(taken, model_.max_communication_share);
       for (Node* n : kernels) {
@@ -451,14 +500,16 @@ class Slow {
       }
       for (Node* n : others) n->work -= one;
       for (Node& n : nodes_)
-        if (n.rank == rank && n.begin != unknown && n.begin <= now_ && n.local_end == unknown && n.work <= 0)
+        if (n.rank == rank && n.begin != unknown && n.begin <= now_ && n.local_end == unknown &&
+            n.work <= 0)
           n.local_end = now_ + 1;
     }
   }
 
   SlowResult result() {
     SlowResult out;
-    out.finished = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.done != unknown; });
+    out.finished =
+        std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.done != unknown; });
     for (const Node& n : nodes_)
       if (n.what != Node::What::nothing)
         out.spans.push_back({n.rank, n.record, calls_[n.call].issue, n.begin, n.done});
@@ -470,7 +521,8 @@ class Slow {
         std::uint32_t last_record = 0;
         const Call* last = nullptr;
         for (const Call& c : calls_)
-          if (c.rank == rank && c.record < begin && c.record >= last_record) last = &c, last_record = c.record;
+          if (c.rank == rank && c.record < begin && c.record >= last_record)
+            last = &c, last_record = c.record;
         if (last != nullptr) latest = std::max(latest, last->end);
         for (const Node& n : nodes_)
           if (n.rank == rank && calls_[n.call].record < begin) latest = std::max(latest, n.done);
@@ -479,7 +531,9 @@ class Slow {
       out.boundaries.push_back(times);
       simulate::Breakdown b;
       for (std::int64_t t = times.front(); t < times.back(); ++t) {
-        unsigned a = static_cast<std::size_t>(t) < activity_[rank].size() ? activity_[rank][static_cast<std::size_t>(t)] : 0;
+        unsigned a = static_cast<std::size_t>(t) < activity_[rank].size()
+                         ? activity_[rank][static_cast<std::size_t>(t)]
+                         : 0;
         b.compute_ns += a & 1, b.communication_ns += (a & 2) != 0;
         b.exposed_communication_ns += (a & 3) == 2, b.copy_ns += a == 4, b.idle_ns += a == 0;
       }

@@ -18,9 +18,9 @@ struct SlowSpan {
 };
 
 struct SlowResult {
-  std::vector<SlowSpan> spans;                       // sorted
-  std::vector<std::vector<std::int64_t>> boundaries;   // per rank: times of the step boundaries
-  std::vector<simulate::Breakdown> breakdown;          // per rank, summed over all steps
+  std::vector<SlowSpan> spans;                        // sorted
+  std::vector<std::vector<std::int64_t>> boundaries;  // per rank: times of the step boundaries
+  std::vector<simulate::Breakdown> breakdown;         // per rank, summed over all steps
   bool finished{};
 };
 
