@@ -131,7 +131,17 @@ std::optional<Allocation> Memory::find(std::uint64_t address) const {
 std::uint64_t Memory::extent(std::uint64_t address) const {
   if (!owns(address)) return 0;
   auto allocation = find(address);
-  return allocation ? allocation->address + allocation->bytes - address : 0;
+  if (!allocation) return 0;
+  std::uint64_t end = allocation->address + allocation->bytes;
+  if (allocation->kind == MemoryKind::mapped) {
+    // Mappings side by side are one stretch to whoever uses them: expandable segments are many of them.
+    std::lock_guard guard(mutex_);
+    for (auto it = allocations_.find(end); it != allocations_.end() && it->second.kind == MemoryKind::mapped;
+         it = allocations_.find(end)) {
+      end += it->second.bytes;
+    }
+  }
+  return end - address;
 }
 
 std::uint64_t Memory::reserve(int device, std::uint64_t bytes, std::uint64_t alignment) {
