@@ -2,171 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
 
+#include "session/moves.h"
+#include "session/operand.h"
+
 namespace maya::session {
 namespace {
-
-using Operand = decode::Semantics::Operand;
-using Number = long double;  // 64 bits of mantissa hold every int64 exactly
-
-float half_to_float(std::uint16_t h) {
-  int exponent = (h >> 10) & 31;
-  float mantissa = static_cast<float>(h & 1023);
-  float value = exponent == 0 ? std::ldexp(mantissa, -24)
-                              : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY) : std::ldexp(mantissa + 1024, exponent - 25);
-  return h & 0x8000 ? -value : value;
-}
-
-std::uint16_t float_to_half(float f) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &f, 4);
-  auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
-  if (std::isnan(f)) return sign | 0x7e00;
-  float a = std::fabs(f);
-  if (a >= 65520.0f) return sign | 0x7c00;
-  if (a < std::ldexp(1.0f, -14)) return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(a, 24)));
-  int exponent = std::ilogb(a);
-  auto mantissa = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(a, 10 - exponent)));
-  return sign | static_cast<std::uint16_t>(((exponent + 15) << 10) + (mantissa - 1024));
-}
-
-std::optional<Number> read(DType type, const char* p) {
-  auto as = [&](auto sample) {
-    decltype(sample) v;
-    std::memcpy(&v, p, sizeof v);
-    return static_cast<Number>(v);
-  };
-  switch (type) {
-    case DType::i64: return as(std::int64_t{});
-    case DType::i32: return as(std::int32_t{});
-    case DType::i16: return as(std::int16_t{});
-    case DType::i8: return as(std::int8_t{});
-    case DType::u8: return as(std::uint8_t{});
-    case DType::boolean: return *p != 0 ? 1 : 0;
-    case DType::f64: return as(double{});
-    case DType::f32:
-    case DType::tf32: return as(float{});
-    case DType::f16: {
-      std::uint16_t v;
-      std::memcpy(&v, p, 2);
-      return half_to_float(v);
-    }
-    case DType::bf16: {
-      std::uint16_t v;
-      std::memcpy(&v, p, 2);
-      std::uint32_t bits = std::uint32_t{v} << 16;
-      float f;
-      std::memcpy(&f, &bits, 4);
-      return f;
-    }
-    default: return std::nullopt;
-  }
-}
-
-bool write(DType type, char* p, Number value) {
-  auto as = [&](auto sample) {
-    decltype(sample) v{};
-    if constexpr (std::is_integral_v<decltype(sample)>)
-      v = static_cast<decltype(sample)>(static_cast<std::int64_t>(value));
-    else
-      v = static_cast<decltype(sample)>(value);
-    std::memcpy(p, &v, sizeof v);
-    return true;
-  };
-  switch (type) {
-    case DType::i64: return as(std::int64_t{});
-    case DType::i32: return as(std::int32_t{});
-    case DType::i16: return as(std::int16_t{});
-    case DType::i8: return as(std::int8_t{});
-    case DType::u8: return as(std::uint8_t{});
-    case DType::boolean: return *p = value != 0, true;
-    case DType::f64: return as(double{});
-    case DType::f32:
-    case DType::tf32: return as(float{});
-    case DType::f16: {
-      std::uint16_t v = float_to_half(static_cast<float>(value));
-      return std::memcpy(p, &v, 2), true;
-    }
-    case DType::bf16: {
-      auto f = static_cast<float>(value);
-      std::uint32_t bits;
-      std::memcpy(&bits, &f, 4);
-      bits += 0x7fff + (bits >> 16 & 1);
-      auto v = static_cast<std::uint16_t>(bits >> 16);
-      return std::memcpy(p, &v, 2), true;
-    }
-    default: return false;
-  }
-}
-
-std::int64_t count(const Operand& o) {
-  std::int64_t n = 1;
-  for (int i = 0; i < o.rank; ++i) n *= std::max<std::int64_t>(o.size[i], 0);
-  return n;
-}
-
-std::int64_t offset(const Operand& o, std::int64_t index) {
-  std::int64_t at = 0;
-  for (int i = 0; i < o.rank; ++i) {
-    if (o.size[i] > 0) {
-      at += index % o.size[i] * o.stride[i];
-      index /= o.size[i];
-    }
-  }
-  return at;
-}
-
-// Bytes from the address that the operand can reach.
-std::uint64_t reach(const Operand& o) {
-  std::int64_t last = 0;
-  for (int i = 0; i < o.rank; ++i)
-    if (o.size[i] > 1 && o.stride[i] > 0) last += (o.size[i] - 1) * o.stride[i];
-  return static_cast<std::uint64_t>(last) + static_cast<std::uint64_t>(std::max(bits(o.dtype) / 8, 1));
-}
-
-using Column = std::vector<Number>;
-
-std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit) {
-  std::uint64_t bytes = reach(o);
-  std::int64_t n = count(o);
-  if (bytes > limit || n <= 0 || n > static_cast<std::int64_t>(limit)) return std::nullopt;
-  const auto* p = static_cast<const char*>(values.known(o.address, bytes));
-  if (p == nullptr) return std::nullopt;
-  Column out(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto v = read(o.dtype, p + offset(o, i));
-    if (!v) return std::nullopt;
-    out[static_cast<std::size_t>(i)] = *v;
-  }
-  return out;
-}
-
-void forget(const Operand& o, device::Values& values) { values.forget(o.address, reach(o)); }
-
-void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit) {
-  std::uint64_t bytes = reach(o);
-  if (bytes > limit || static_cast<std::int64_t>(data.size()) < count(o)) return forget(o, values);
-  int element = bits(o.dtype) / 8;
-  if (element == 0) return forget(o, values);
-  std::vector<char> one(static_cast<std::size_t>(element));
-  std::int64_t n = count(o);
-  bool dense = reach(o) == static_cast<std::uint64_t>(n) * static_cast<std::uint64_t>(element);
-  std::vector<char> all(dense ? bytes : 0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!write(o.dtype, one.data(), data[static_cast<std::size_t>(i)])) return forget(o, values);
-    std::int64_t at = offset(o, i);
-    if (dense)
-      std::memcpy(all.data() + at, one.data(), one.size());
-    else
-      values.store(o.address + static_cast<std::uint64_t>(at), one.data(), one.size());
-  }
-  if (dense) values.store(o.address, all.data(), all.size());
-}
 
 std::optional<Number> apply(const std::string& f, Number a, Number b) {
   if (f == "add") return a + b;
@@ -294,6 +138,11 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
     case Kind::scan: {
       if (in.empty() || in[0].size() < n) return std::nullopt;
       std::int64_t row = s.k > 0 ? s.k : static_cast<std::int64_t>(n);
+      if (s.function == "exclusive_sum") {
+        for (std::size_t i = 0; i < n; ++i)
+          result[i] = static_cast<std::int64_t>(i) % row == 0 ? Number{0} : result[i - 1] + in[0][i - 1];
+        return result;
+      }
       for (std::size_t i = 0; i < n; ++i) {
         bool first = static_cast<std::int64_t>(i) % row == 0;
         auto v = first ? std::optional<Number>(in[0][i])
@@ -304,30 +153,18 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       return result;
     }
     case Kind::histogram:
-      if (in.empty()) return std::nullopt;
-      for (auto v : in[0])
-        if (v >= 0 && v < static_cast<Number>(n)) result[static_cast<std::size_t>(v)] += 1;
-      return result;
-    case Kind::gather:
-      if (in.size() < 2) return std::nullopt;
-      for (std::size_t i = 0; i < n; ++i) {
-        auto at = static_cast<std::int64_t>(input(1, i));
-        if (at < 0) at += static_cast<std::int64_t>(in[0].size());
-        if (at < 0 || at >= static_cast<std::int64_t>(in[0].size())) return std::nullopt;
-        result[i] = in[0][static_cast<std::size_t>(at)];
+      if (in.empty() || n == 0) return std::nullopt;
+      for (auto v : in[0]) {  // bins of equal width from scalar to scalar2, which belongs to the last
+        if (v < s.scalar || v > s.scalar2 || s.scalar2 <= s.scalar) continue;
+        auto bin = static_cast<std::size_t>((v - s.scalar) * static_cast<Number>(n) / (s.scalar2 - s.scalar));
+        result[std::min(bin, n - 1)] += 1;
       }
       return result;
     case Kind::nonzero_count:
+      // Partial counts, one per block, are summed by the next launch: the first carries them all.
       if (in.empty() || n == 0) return std::nullopt;
       result[0] = static_cast<Number>(std::count_if(in[0].begin(), in[0].end(), [](Number v) { return v != 0; }));
       return result;
-    case Kind::nonzero_write: {
-      if (in.empty()) return std::nullopt;
-      std::size_t to = 0;
-      for (std::size_t i = 0; i < in[0].size() && to < n; ++i)
-        if (in[0][i] != 0) result[to++] = static_cast<Number>(i);
-      return result;
-    }
     default: return std::nullopt;
   }
 }
@@ -343,17 +180,21 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
   };
   if (!keys || row <= 0) {
     if (s.outputs.empty()) return;
-    if (!s.outputs.empty()) forget(s.outputs[0], values);
-    if (s.outputs.size() > 1 && row > 0) {
-      auto n = static_cast<std::size_t>(count(s.outputs[1]));
-      Column chosen(n);
-      for (std::size_t i = 0; i < n; ++i) chosen[i] = static_cast<Number>(static_cast<std::int64_t>(i) % row);
-      emit(1, chosen);
+    forget(s.outputs[0], values);
+    if (s.outputs.size() < 2 || row <= 0) return;
+    // Sorting by unknown keys: any order may be right, so what is carried along keeps its own.
+    if (s.kind == decode::Semantics::Kind::sort && s.inputs.size() > 1) {
+      auto carried = load(s.inputs[1], values, limit);
+      return carried ? emit(1, *carried) : forget(s.outputs[1], values);
     }
-    return;
+    auto n = static_cast<std::size_t>(count(s.outputs[1]));
+    if (n > limit) return forget(s.outputs[1], values);
+    Column chosen(n);
+    for (std::size_t i = 0; i < n; ++i) chosen[i] = static_cast<Number>(static_cast<std::int64_t>(i) % row);
+    return emit(1, chosen);
   }
   Column sorted, order;
-  bool descending = s.function == "descending" || s.kind == decode::Semantics::Kind::topk;
+  bool descending = s.kind == decode::Semantics::Kind::topk ? s.function != "smallest" : s.function == "descending";
   for (std::size_t begin = 0; begin + static_cast<std::size_t>(row) <= keys->size(); begin += static_cast<std::size_t>(row)) {
     std::vector<std::size_t> index(static_cast<std::size_t>(row));
     std::iota(index.begin(), index.end(), 0);
@@ -372,6 +213,10 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
         std::size_t begin = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(row);
         order[i] = (*carried)[begin + static_cast<std::size_t>(order[i])];
       }
+    } else {
+      emit(0, sorted);
+      if (s.outputs.size() > 1) forget(s.outputs[1], values);
+      return;
     }
   emit(0, sorted);
   emit(1, order);
@@ -381,9 +226,12 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
 
 void compute(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
   using Kind = decode::Semantics::Kind;
+  for (const auto& part : s.parts) compute(part, values, limit);
+  if (move(s, values, limit)) return;
   if (s.kind == Kind::sort || s.kind == Kind::topk) return sort_or_choose(s, values, limit);
   std::vector<Column> in;
-  bool known = !s.outputs.empty() && reach(s.outputs[0]) <= limit;
+  auto bytes = s.outputs.empty() ? 0 : count(s.outputs[0]) * bits(s.outputs[0].dtype) / 8;
+  bool known = !s.outputs.empty() && bytes <= static_cast<std::int64_t>(limit);
   for (const auto& operand : s.inputs) {
     if (!known) break;
     auto column = load(operand, values, limit);

@@ -1,0 +1,177 @@
+#include "session/operand.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+namespace maya::session {
+namespace {
+
+float half_to_float(std::uint16_t h) {
+  int exponent = (h >> 10) & 31;
+  float mantissa = static_cast<float>(h & 1023);
+  float value = exponent == 0 ? std::ldexp(mantissa, -24)
+                              : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY) : std::ldexp(mantissa + 1024, exponent - 25);
+  return h & 0x8000 ? -value : value;
+}
+
+std::uint16_t float_to_half(float f) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
+  if (std::isnan(f)) return sign | 0x7e00;
+  float a = std::fabs(f);
+  if (a >= 65520.0f) return sign | 0x7c00;
+  if (a < std::ldexp(1.0f, -14)) return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(a, 24)));
+  int exponent = std::ilogb(a);
+  auto mantissa = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(a, 10 - exponent)));
+  return sign | static_cast<std::uint16_t>(((exponent + 15) << 10) + (mantissa - 1024));
+}
+
+}  // namespace
+
+std::optional<Number> read(DType type, const char* p) {
+  auto as = [&](auto sample) {
+    decltype(sample) v;
+    std::memcpy(&v, p, sizeof v);
+    return static_cast<Number>(v);
+  };
+  switch (type) {
+    case DType::i64: return as(std::int64_t{});
+    case DType::i32: return as(std::int32_t{});
+    case DType::i16: return as(std::int16_t{});
+    case DType::i8: return as(std::int8_t{});
+    case DType::u8: return as(std::uint8_t{});
+    case DType::boolean: return *p != 0 ? 1 : 0;
+    case DType::f64: return as(double{});
+    case DType::f32:
+    case DType::tf32: return as(float{});
+    case DType::f16: {
+      std::uint16_t v;
+      std::memcpy(&v, p, 2);
+      return half_to_float(v);
+    }
+    case DType::bf16: {
+      std::uint16_t v;
+      std::memcpy(&v, p, 2);
+      std::uint32_t bits = std::uint32_t{v} << 16;
+      float f;
+      std::memcpy(&f, &bits, 4);
+      return f;
+    }
+    default: return std::nullopt;
+  }
+}
+
+bool write(DType type, char* p, Number value) {
+  auto as = [&](auto sample) {
+    decltype(sample) v{};
+    if constexpr (std::is_integral_v<decltype(sample)>)
+      v = static_cast<decltype(sample)>(static_cast<std::int64_t>(value));
+    else
+      v = static_cast<decltype(sample)>(value);
+    std::memcpy(p, &v, sizeof v);
+    return true;
+  };
+  switch (type) {
+    case DType::i64: return as(std::int64_t{});
+    case DType::i32: return as(std::int32_t{});
+    case DType::i16: return as(std::int16_t{});
+    case DType::i8: return as(std::int8_t{});
+    case DType::u8: return as(std::uint8_t{});
+    case DType::boolean: return *p = value != 0, true;
+    case DType::f64: return as(double{});
+    case DType::f32:
+    case DType::tf32: return as(float{});
+    case DType::f16: {
+      std::uint16_t v = float_to_half(static_cast<float>(value));
+      return std::memcpy(p, &v, 2), true;
+    }
+    case DType::bf16: {
+      auto f = static_cast<float>(value);
+      std::uint32_t bits;
+      std::memcpy(&bits, &f, 4);
+      bits += 0x7fff + (bits >> 16 & 1);
+      auto v = static_cast<std::uint16_t>(bits >> 16);
+      return std::memcpy(p, &v, 2), true;
+    }
+    default: return false;
+  }
+}
+
+std::int64_t count(const Operand& o) {
+  std::int64_t n = 1;
+  for (int i = 0; i < o.rank; ++i) n *= std::max<std::int64_t>(o.size[i], 0);
+  return n;
+}
+
+std::int64_t offset(const Operand& o, std::int64_t index) {
+  std::int64_t at = 0;
+  for (int i = 0; i < o.rank; ++i) {
+    if (o.size[i] > 0) {
+      at += index % o.size[i] * o.stride[i];
+      index /= o.size[i];
+    }
+  }
+  return at;
+}
+
+Range range(const Operand& o) {
+  Range r;
+  for (int i = 0; i < o.rank; ++i)
+    if (o.size[i] > 1) (o.stride[i] > 0 ? r.high : r.low) += (o.size[i] - 1) * o.stride[i];
+  r.high += std::max(bits(o.dtype) / 8, 1);
+  return r;
+}
+
+std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit) {
+  std::int64_t n = count(o);
+  int element = bits(o.dtype) / 8;
+  if (n <= 0 || element == 0 || n * element > static_cast<std::int64_t>(limit)) return std::nullopt;
+  Range r = range(o);
+  const auto* whole = static_cast<const char*>(
+      values.known(o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low)));
+  Column out(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t at = offset(o, i);
+    // Gaps between the elements need not be known.
+    const char* p = whole != nullptr
+                        ? whole + (at - r.low)
+                        : static_cast<const char*>(values.known(o.address + static_cast<std::uint64_t>(at),
+                                                                static_cast<std::uint64_t>(element)));
+    if (p == nullptr) return std::nullopt;
+    auto v = read(o.dtype, p);
+    if (!v) return std::nullopt;
+    out[static_cast<std::size_t>(i)] = *v;
+  }
+  return out;
+}
+
+void forget(const Operand& o, device::Values& values) {
+  if (count(o) <= 0) return;
+  Range r = range(o);
+  values.forget(o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low));
+}
+
+void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit) {
+  std::int64_t n = count(o);
+  int element = bits(o.dtype) / 8;
+  if (element == 0 || n * element > static_cast<std::int64_t>(limit) || static_cast<std::int64_t>(data.size()) < n)
+    return forget(o, values);
+  Range r = range(o);
+  std::vector<char> one(static_cast<std::size_t>(element));
+  bool dense = r.low == 0 && r.high == n * element;
+  std::vector<char> all(dense ? static_cast<std::size_t>(r.high) : 0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!write(o.dtype, one.data(), data[static_cast<std::size_t>(i)])) return forget(o, values);
+    std::int64_t at = offset(o, i);
+    if (dense)
+      std::memcpy(all.data() + at, one.data(), one.size());
+    else
+      values.store(o.address + static_cast<std::uint64_t>(at), one.data(), one.size());
+  }
+  if (dense) values.store(o.address, all.data(), all.size());
+}
+
+}  // namespace maya::session

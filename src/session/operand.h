@@ -1,0 +1,34 @@
+// The operand of a kernel as numbers: loaded from known bytes, stored back as its type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "decode/decode.h"
+#include "device/values.h"
+
+namespace maya::session {
+
+using Operand = decode::Semantics::Operand;
+using Number = long double;  // 64 bits of mantissa hold every int64 exactly
+using Column = std::vector<Number>;
+
+std::optional<Number> read(DType type, const char* p);
+bool write(DType type, char* p, Number value);
+
+std::int64_t count(const Operand& o);
+// Bytes from the address to an element, counted in the operand's own order.
+std::int64_t offset(const Operand& o, std::int64_t index);
+// The bytes an operand can reach, relative to its address: strides may be negative.
+struct Range {
+  std::int64_t low{}, high{};
+};
+Range range(const Operand& o);
+
+// Nothing if an element is unknown, or if there is more than `limit` bytes of them.
+std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit);
+void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit);
+void forget(const Operand& o, device::Values& values);
+
+}  // namespace maya::session
