@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "abi/cublas.h"
-#include "shim/common/machine.h"
+#include "shim/testing/machine.h"
 
 using namespace maya::abi;
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "abi/cudnn.h"
-#include "shim/common/machine.h"
+#include "shim/testing/machine.h"
 
 using namespace maya::abi;
 
