@@ -226,6 +226,9 @@ int module_load(Module*& module, const void* data) {
   module->data = data;
   int error = unpack_module(*module);
   module->data = nullptr;
+  // A cubin by itself is Triton's: its bytes lead to the PTX kept beside it.
+  const char* image = static_cast<const char*>(data);
+  if (error == 0 && image[0] == 0x7f && image[1] == 'E') module->copy.assign(image, image + bytes);
   if (error != 0) s.modules.destroy(module);
   return error;
 }
