@@ -1,7 +1,7 @@
 // Concatenation, splitting, transposes, triangles, rolls: data moved, not computed.
 #include <algorithm>
 
-#include "decode/operands.h"
+#include "decode/moves.h"
 
 namespace maya::decode {
 namespace {
@@ -26,7 +26,7 @@ DType type_of_size(int bytes) {
 // inputs of it used.
 class Cat : public Decoder {
  public:
-  int batch{128}, index_bytes{4}, element_bytes{4}, per_vector{1};
+  int batch{128}, index_bytes{4}, element_bytes{4}, per_vector{1}, dims{1};
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
@@ -56,10 +56,51 @@ class Cat : public Decoder {
     d.op.work = work;
     // Where each input lands is strided in the output: the whole of it counts as written.
     write(d, a.pointer(0), total * element_bytes);
+    for (int i = 0, n = inputs(a); i < n; ++i) d.semantics.parts.push_back(placed(a, i));
+    if (!d.semantics.parts.empty()) {
+      auto last = std::move(d.semantics.parts.back());
+      d.semantics.parts.pop_back();
+      last.parts = std::move(d.semantics.parts);
+      d.semantics = std::move(last);
+    }
     return d;
   }
 
  private:
+  std::int64_t word(const Arguments& a, int parameter, std::size_t index, std::size_t base = 0) const {
+    std::size_t at = base + static_cast<std::size_t>(index_bytes) * index;
+    return index_bytes == 4 ? a.at<std::uint32_t>(parameter, at) : a.at<std::int64_t>(parameter, at);
+  }
+  // One input: contiguous, to its slice of the output. Vectors are moved as units of their own.
+  Semantics placed(const Arguments& a, int i) const {
+    Semantics s;
+    s.kind = Semantics::Kind::gather;
+    s.function = "assign";
+    std::int64_t unit = std::int64_t{element_bytes} * per_vector, trailing = per_vector > 1 ? a.integer(4) : 1;
+    std::size_t columns = 8u * batch;
+    std::int64_t first = word(a, 1, i, columns), length = word(a, 1, batch + i, columns);
+    if (per_vector > 1) {
+      first = first * trailing / per_vector;
+      length = length * trailing / per_vector;
+    } else {
+      first *= a.integer(4);  // the stride of the joined dimension
+    }
+    std::int64_t joined = a.integer(3), n = elements(a, i) / per_vector, inner = 1;
+    std::size_t contiguous = columns + 3u * index_bytes * batch + static_cast<std::size_t>(i);
+    Semantics::Operand out = line(a.pointer(0) + static_cast<std::uint64_t>(first * unit), type_of_bytes(unit), n);
+    out.rank = 0;
+    for (int d = dims - 1; d >= 0; --d) {
+      std::int64_t size = d == joined ? length : word(a, 2, d);
+      if (d == 0) size = n / std::max<std::int64_t>(1, inner);
+      inner *= size;
+      out.size[out.rank] = size;
+      out.stride[out.rank++] = word(a, 2, 4 + d) * unit;
+    }
+    s.outputs = {out};
+    s.inputs = {line(a.pointer(1, 8u * static_cast<std::size_t>(i)), type_of_bytes(unit), n)};
+    if (dims > 4 || unit > 16 || a.at<std::uint8_t>(1, contiguous) == 0) s.inputs[0].address = 0;  // unknown
+    return s;
+  }
   int inputs(const Arguments& a) const {
     if (!a.raw(1, 0, 8)) return 0;
     return static_cast<int>(std::clamp<std::uint64_t>(a.grid(1), 1, batch));
@@ -79,6 +120,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     auto d = std::make_unique<Cat>();
     if (!name.templates.empty()) d->element_bytes = std::max(1, size_of(name.templates[0]));
     if (name.templates.size() > 1) d->index_bytes = size_of(name.templates[1]) == 8 ? 8 : 4;
+    d->dims = static_cast<int>(std::clamp(template_number(name, 2, 1), 1L, 4L));
     d->batch = static_cast<int>(template_number(name, 3, 128));
     // …_vectorized<T, index, dims, batch, strides, alignment, per_vector>: counts stay in elements
     if (contains(leaf, "vectorized"))

@@ -2,7 +2,7 @@
 // described by the items it passes over, and what of them it reads and writes.
 #include <algorithm>
 
-#include "decode/operands.h"
+#include "decode/moves.h"
 
 namespace maya::decode {
 namespace {
@@ -87,14 +87,63 @@ std::int64_t count(const Signature& s, const Arguments& a, int items) {
   return std::max<std::int64_t>(0, n);
 }
 
-Semantics::Operand line(std::uint64_t address, DType type, std::int64_t n) {
-  Semantics::Operand o;
-  o.dtype = type;
-  o.address = address;
-  o.rank = 1;
-  o.size[0] = n;
-  o.stride[0] = std::max(1, bits(type) / 8);
-  return o;
+// Items that are only carried along: any type of their size.
+DType carried_type(const Name& name, int parameter, const std::string& text) {
+  DType t = item_type(name, parameter);
+  if (t != DType::unknown) return t;
+  std::size_t at = text.find("OpaqueType<");
+  if (at != std::string::npos) return type_of_bytes(std::atoi(text.c_str() + at + 11));
+  return type_of_bytes(item_bytes(name, parameter));
+}
+
+bool descends(const Kernel& kernel, const Name& name) {
+  // SortOrder 0 is ascending; before CUB 2.2 a bool IS_DESCENDING.
+  return contains(kernel.demangled, "SortOrder)1") || (name.templates.size() > 1 && name.templates[1] == "true");
+}
+
+// What a pass over items means for their values: sorting passes put all in order at once, which the
+// following ones leave as it is.
+Body meaning(const Kernel& kernel, const Name& name, std::shared_ptr<Signature> signature) {
+  using Kind = Semantics::Kind;
+  const std::string& leaf = name.leaf;
+  if (leaf == "DeviceRadixSortOnesweepKernel") {
+    DType k = item_type(name, 5), v = carried_type(name, 7, name.parameters.size() > 7 ? name.parameters[7] : "");
+    bool pairs = item_bytes(name, 7) > 0, down = descends(kernel, name);
+    return [=](const Arguments& a, Decoded& d) {
+      std::int64_t n = a.integer(8);
+      d.semantics.kind = Kind::sort;
+      d.semantics.function = down ? "descending" : "ascending";
+      d.semantics.outputs = {line(a.pointer(4), k, n)};
+      d.semantics.inputs = {line(a.pointer(5), k, n)};
+      if (!pairs) return;
+      d.semantics.outputs.push_back(line(a.pointer(6), v, n));
+      d.semantics.inputs.push_back(line(a.pointer(7), v, n));
+    };
+  }
+  if (leaf == "DeviceSelectSweepKernel" && name.parameters.size() > 3 && !signature->integers().empty()) {
+    bool nonzero = contains(name.parameters[0], "counting_iterator") || contains(name.parameters[0], "CountingInput");
+    bool unique = contains(kernel.demangled, "equal_to") || contains(kernel.demangled, "Equality");
+    DType in = item_type(name, nonzero ? 1 : 0), out = item_type(name, 2), counter = item_type(name, 3);
+    if (nonzero && !contains(name.parameters[1], "NonZeroOp") && !is_pointer(name.parameters[1])) return {};
+    if (!nonzero && (!unique || !is_pointer(name.parameters[0]))) return {};
+    return [=](const Arguments& a, Decoded& d) {
+      std::int64_t n = a.integer(signature->integers()[0]);
+      d.semantics.kind = nonzero ? Kind::nonzero_write : Kind::unique;
+      d.semantics.inputs = {line(a.pointer(nonzero ? 1 : 0), in, n)};
+      d.semantics.outputs = {line(a.pointer(2), out, n), line(a.pointer(3), counter, 1)};
+    };
+  }
+  if (leaf == "DeviceReduceByKeyKernel" && contains(kernel.demangled, "constant_iterator") &&
+      !signature->integers().empty()) {
+    DType key = item_type(name, 0), length = item_type(name, 3), counter = item_type(name, 4);
+    return [=](const Arguments& a, Decoded& d) {
+      std::int64_t n = a.integer(signature->integers().size() > 1 ? signature->integers()[1] : signature->integers()[0]);
+      d.semantics.kind = Kind::unique;
+      d.semantics.inputs = {line(a.pointer(0), key, n)};
+      d.semantics.outputs = {line(a.pointer(1), key, n), line(a.pointer(4), counter, 1), line(a.pointer(3), length, n)};
+    };
+  }
+  return {};
 }
 
 }  // namespace
@@ -147,11 +196,9 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
         true);
   }
   if (leaf == "DeviceRadixSortSingleTileKernel") {
-    DType k = item_type(name, 0), v = item_type(name, 2);
+    DType k = item_type(name, 0), v = carried_type(name, 2, name.parameters.size() > 2 ? name.parameters[2] : "");
     int kb = item_bytes(name, 0), vb = item_bytes(name, 2);
-    // SortOrder 0 is ascending; before CUB 2.2 a bool IS_DESCENDING.
-    bool descending = contains(kernel.demangled, "SortOrder)1") ||
-                      (name.templates.size() > 1 && name.templates[1] == "true");
+    bool descending = descends(kernel, name);
     return make(
         key,
         [=](const Arguments& a, Decoded& d) {
@@ -164,7 +211,7 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           d.semantics.function = descending ? "descending" : "ascending";
           d.semantics.outputs = {line(a.pointer(1), k, work.elements)};
           d.semantics.inputs = {line(a.pointer(0), k, work.elements)};
-          if (vb && v != DType::unknown) {
+          if (vb) {
             d.semantics.outputs.push_back(line(a.pointer(3), v, work.elements));
             d.semantics.inputs.push_back(line(a.pointer(2), v, work.elements));
           }
@@ -211,7 +258,7 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           work.kind = ReduceKind::sum;
           d.op.work = work;
           write(d, a.pointer(1), work.outputs * std::max(1, bits(work.out) / 8));
-          if (!single) return;
+          if (!single && !nonzero) return;
           if (nonzero) {
             d.semantics.kind = Semantics::Kind::nonzero_count;
             d.semantics.function = "nonzero";
@@ -221,7 +268,7 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           } else {
             return;
           }
-          d.semantics.outputs = {line(a.pointer(1), work.out, 1)};
+          d.semantics.outputs = {line(a.pointer(1), work.out, work.outputs)};
           d.semantics.inputs = {line(a.pointer(0), work.in, work.inputs)};
         },
         is_integer(out) || out == DType::unknown);
@@ -257,6 +304,12 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
     for (int i : p.reads) read_bytes += item_bytes(name, i);
     for (int i : p.writes) write_bytes += item_bytes(name, i);
     int items = p.items;
+    Body follow = meaning(kernel, name, signature);
+    bool merge = contains(leaf, "MergeSort");  // which buffer it writes is decided by a flag
+    std::vector<std::pair<int, int>> written;
+    for (int i : p.writes)
+      if (i >= 0 && item_bytes(name, i) > 0) written.emplace_back(i, item_bytes(name, i));
+    int counted = leaf == "DeviceRadixSortHistogramKernel" ? 0 : leaf == "DeviceRadixSortUpsweepKernel" ? 1 : -1;
     return make(
         key,
         [=](const Arguments& a, Decoded& d) {
@@ -266,6 +319,12 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           work.bytes_read = work.elements * read_bytes;
           work.bytes_written = work.elements * write_bytes;
           d.op.work = work;
+          if (follow) follow(a, d);
+          if (merge) return;
+          for (auto [parameter, bytes] : written)
+            write(d, a.pointer(parameter), work.elements * bytes);
+          constexpr std::int64_t digits = 8 * 256 * 8;  // eight passes of 256 counters
+          if (counted >= 0) write(d, a.pointer(counted), digits);
         },
         true);
   }

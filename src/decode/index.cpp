@@ -2,8 +2,7 @@
 // put.
 #include <algorithm>
 
-#include "decode/offsets.h"
-#include "decode/operands.h"
+#include "decode/moves.h"
 
 namespace maya::decode {
 namespace {
@@ -77,12 +76,10 @@ Made strided_index(const Kernel& kernel, const Name& name) {
           work.dtype = dtype;
           d.op.work = work;
         }
-        if (shaped) {
-          std::size_t data = (Offsets::bytes(arguments) + 7) / 8 * 8;
-          std::uint64_t out = a.pointer(1, data);
-          if (a.extent(out) != ~std::uint64_t{0} && a.extent(out) > 0 && !scatter)
-            write(d, out, offsets.span(0, size, true));
-        }
+        if (!shaped) return;
+        d.semantics = strided_move(a, offsets, lambda, dtype, size);
+        if (!scatter && !flip && !d.semantics.outputs.empty())
+          write(d, d.semantics.outputs[0].address, offsets.span(0, size, true));
       },
       is_integer(dtype));
 }
@@ -93,6 +90,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (leaf == "index_elementwise_kernel" || leaf == "_scatter_gather_elementwise_kernel")
     return strided_index(kernel, name);
+  if (Made made = prepare_places(kernel, name)) return made;
 
   auto signature = std::make_shared<Signature>(kernel, name);
   std::vector<KeyPart> key = signature->key(kernel);
@@ -111,19 +109,22 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       d.op.work = work;
       read(d, a.pointer(2), work.rows * bits(index) / 8);
       write(d, a.pointer(0), (work.rows - 1) * a.integer(7) + work.cols);
-      // Single elements can be followed by value: the type does not matter to a copy.
-      if (work.rows <= 0 || (work.cols != 8 && work.cols != 4)) return;
+      // Rows can be followed by value: the type does not matter to a copy.
+      std::int64_t unit = 16;
+      while (unit > 1 && work.cols % unit != 0) unit /= 2;
+      if (work.rows <= 0 || work.cols <= 0) return;
       d.semantics.kind = Semantics::Kind::gather;
-      d.semantics.function = "elements";
-      Semantics::Operand out, in, at;
-      out.dtype = in.dtype = work.cols == 8 ? DType::i64 : DType::i32;
-      out.address = a.pointer(0), in.address = a.pointer(1), at.address = a.pointer(2);
-      out.rank = in.rank = 1;
-      out.size[0] = work.rows, in.size[0] = work.table_rows;
-      out.stride[0] = a.integer(7), in.stride[0] = a.integer(6);
-      at.dtype = index, at.rank = 1, at.size[0] = work.rows, at.stride[0] = bits(index) / 8;
+      d.semantics.function = "assign";
+      Semantics::Operand out = line(a.pointer(0), type_of_bytes(unit), work.cols / unit);
+      Semantics::Operand in = line(a.pointer(1), type_of_bytes(unit), work.cols / unit);
+      Semantics::Operand at = line(a.pointer(2), index, work.cols / unit);
+      out.rank = in.rank = at.rank = 2;
+      out.size[1] = in.size[1] = at.size[1] = work.rows;
+      out.stride[1] = a.integer(7);
+      at.stride[0] = 0, at.stride[1] = bits(index) / 8;
       d.semantics.outputs = {out};
       d.semantics.inputs = {in, at};
+      d.semantics.steps = {{work.table_rows, a.integer(6)}};
     });
   }
   if (leaf == "indexSelectLargeIndex" || leaf == "indexSelectSmallIndex") {
@@ -142,7 +143,8 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
           work.index = index;
           d.op.work = work;
           read(d, at.address, at.elements * at.element_bytes);
-          write(d, dst.address, dst.elements * dst.element_bytes);
+          write(d, dst.address, dst.elements * dst.element_bytes * work.rows);
+          d.semantics = slice_move(a, *signature, false, "assign");
         },
         is_integer(template_dtype(name, 0, DType::f32)));
   }
@@ -160,6 +162,12 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
           work.index = index;
           work.atomic = atomic;
           d.op.work = work;
+          // The last argument is alpha, in the elements' type; only the usual 1 is followed.
+          std::size_t last = a.kernel().parameter_sizes.size() - 1;
+          bool one = src.dtype == DType::f32   ? a.at<float>(last) == 1
+                     : src.dtype == DType::i64 ? a.at<std::int64_t>(last) == 1
+                                               : src.dtype == DType::i32 && a.at<std::int32_t>(last) == 1;
+          if (atomic && one) d.semantics = slice_move(a, *signature, true, "add");
         },
         is_integer(template_dtype(name, 0, DType::f32)));
   }

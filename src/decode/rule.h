@@ -112,6 +112,7 @@ Made prepare_copy(const Kernel&, const Name&);
 Made prepare_multi_tensor(const Kernel&, const Name&);
 Made prepare_attention(const Kernel&, const Name&);
 Made prepare_index(const Kernel&, const Name&);
+Made prepare_places(const Kernel&, const Name&);  // asked by prepare_index
 Made prepare_embedding(const Kernel&, const Name&);
 Made prepare_loss(const Kernel&, const Name&);
 Made prepare_random(const Kernel&, const Name&);
