@@ -1,7 +1,8 @@
 // Grouped batched gemm: groups of products of different sizes in one launch.
 //
-// The op has one m, n and k. The dimension that differs between the groups is summed (groups are then a partition
-// of one large product, as a mixture of experts is); where more than one differs, k is the mean that keeps the FLOPs.
+// The op has one m, n and k. The dimension that differs between the groups is summed (groups are
+// then a partition of one large product, as a mixture of experts is); where more than one differs,
+// k is the mean that keeps the FLOPs.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -17,20 +18,21 @@ namespace {
 
 template <class I>
 cublasStatus_t grouped(cublasHandle_t handle, const char* name, const cublasOperation_t* ta,
-                       const cublasOperation_t* tb, const I* m, const I* n, const I* k, int type_a, const I* lda,
-                       int type_b, const I* ldb, const void* beta, int type_c, const I* ldc, I groups,
-                       const I* sizes, int compute) {
+                       const cublasOperation_t* tb, const I* m, const I* n, const I* k, int type_a,
+                       const I* lda, int type_b, const I* ldb, const void* beta, int type_c,
+                       const I* ldc, I groups, const I* sizes, int compute) {
   MAYA_CUBLAS_ENTER(handle);
   if (groups < 0) return CUBLAS_STATUS_INVALID_VALUE;
   if (groups == 0) return CUBLAS_STATUS_SUCCESS;
-  if (!ta || !tb || !m || !n || !k || !lda || !ldb || !ldc || !sizes || !beta) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!ta || !tb || !m || !n || !k || !lda || !ldb || !ldc || !sizes || !beta)
+    return CUBLAS_STATUS_INVALID_VALUE;
   double flops = 0;
   std::int64_t total_m = 0, total_n = 0, count = 0;
   bool same_m = true, same_n = true, same_k = true;
   for (I g = 0; g < groups; ++g) {
     if (m[g] < 0 || n[g] < 0 || k[g] < 0 || sizes[g] < 0) return CUBLAS_STATUS_INVALID_VALUE;
-    if (lda[g] < std::max<I>(1, ta[g] ? k[g] : m[g]) || ldb[g] < std::max<I>(1, tb[g] ? n[g] : k[g]) ||
-        ldc[g] < std::max<I>(1, m[g]))
+    if (lda[g] < std::max<I>(1, ta[g] ? k[g] : m[g]) ||
+        ldb[g] < std::max<I>(1, tb[g] ? n[g] : k[g]) || ldc[g] < std::max<I>(1, m[g]))
       return CUBLAS_STATUS_INVALID_VALUE;
     total_m += std::int64_t{m[g]} * sizes[g];
     total_n += std::int64_t{n[g]} * sizes[g];
@@ -41,7 +43,8 @@ cublasStatus_t grouped(cublasHandle_t handle, const char* name, const cublasOper
   if (count == 0 || flops == 0) return CUBLAS_STATUS_SUCCESS;
 
   maya::Gemm gemm;
-  gemm.a = maya::shim::dtype_of(type_a), gemm.b = maya::shim::dtype_of(type_b), gemm.d = maya::shim::dtype_of(type_c);
+  gemm.a = maya::shim::dtype_of(type_a), gemm.b = maya::shim::dtype_of(type_b),
+  gemm.d = maya::shim::dtype_of(type_c);
   gemm.compute = rate_of(*own, gemm.a, compute);
   gemm.transpose_a = ta[0] != CUBLAS_OP_N, gemm.transpose_b = tb[0] != CUBLAS_OP_N;
   gemm.lda = lda[0], gemm.ldb = ldb[0], gemm.ldd = ldc[0];
@@ -65,27 +68,29 @@ cublasStatus_t grouped(cublasHandle_t handle, const char* name, const cublasOper
 
 extern "C" {
 
-#define MAYA_GROUPED(L, TYPE, COMPUTE, SUFFIX, I)                                                                   \
-  cublasStatus_t cublas##L##gemmGroupedBatched##SUFFIX(                                                              \
-      cublasHandle_t handle, const cublasOperation_t ta[], const cublasOperation_t tb[], const I m[], const I n[],   \
-      const I k[], const void*, const void* const[], const I lda[], const void* const[], const I ldb[],              \
-      const void* beta, void* const[], const I ldc[], I groups, const I sizes[]) {                                   \
-    return grouped<I>(handle, "cublas" #L "gemmGroupedBatched" #SUFFIX, ta, tb, m, n, k, TYPE, lda, TYPE, ldb, beta, \
-                      TYPE, ldc, groups, sizes, COMPUTE);                                                            \
+#define MAYA_GROUPED(L, TYPE, COMPUTE, SUFFIX, I)                                              \
+  cublasStatus_t cublas##L##gemmGroupedBatched##SUFFIX(                                        \
+      cublasHandle_t handle, const cublasOperation_t ta[], const cublasOperation_t tb[],       \
+      const I m[], const I n[], const I k[], const void*, const void* const[], const I lda[],  \
+      const void* const[], const I ldb[], const void* beta, void* const[], const I ldc[],      \
+      I groups, const I sizes[]) {                                                             \
+    return grouped<I>(handle, "cublas" #L "gemmGroupedBatched" #SUFFIX, ta, tb, m, n, k, TYPE, \
+                      lda, TYPE, ldb, beta, TYPE, ldc, groups, sizes, COMPUTE);                \
   }
 MAYA_GROUPED(S, CUDA_R_32F, CUBLAS_COMPUTE_32F, , int)
 MAYA_GROUPED(S, CUDA_R_32F, CUBLAS_COMPUTE_32F, _64, std::int64_t)
 MAYA_GROUPED(D, CUDA_R_64F, CUBLAS_COMPUTE_64F, , int)
 MAYA_GROUPED(D, CUDA_R_64F, CUBLAS_COMPUTE_64F, _64, std::int64_t)
 
-#define MAYA_GROUPED_EX(SUFFIX, I)                                                                                   \
-  cublasStatus_t cublasGemmGroupedBatchedEx##SUFFIX(                                                                 \
-      cublasHandle_t handle, const cublasOperation_t ta[], const cublasOperation_t tb[], const I m[], const I n[],   \
-      const I k[], const void*, const void* const[], cudaDataType_t type_a, const I lda[], const void* const[],      \
-      cudaDataType_t type_b, const I ldb[], const void* beta, void* const[], cudaDataType_t type_c, const I ldc[],   \
-      I groups, const I sizes[], cublasComputeType_t compute) {                                                      \
-    return grouped<I>(handle, "cublasGemmGroupedBatchedEx" #SUFFIX, ta, tb, m, n, k, type_a, lda, type_b, ldb, beta, \
-                      type_c, ldc, groups, sizes, compute);                                                          \
+#define MAYA_GROUPED_EX(SUFFIX, I)                                                                \
+  cublasStatus_t cublasGemmGroupedBatchedEx##SUFFIX(                                              \
+      cublasHandle_t handle, const cublasOperation_t ta[], const cublasOperation_t tb[],          \
+      const I m[], const I n[], const I k[], const void*, const void* const[],                    \
+      cudaDataType_t type_a, const I lda[], const void* const[], cudaDataType_t type_b,           \
+      const I ldb[], const void* beta, void* const[], cudaDataType_t type_c, const I ldc[],       \
+      I groups, const I sizes[], cublasComputeType_t compute) {                                   \
+    return grouped<I>(handle, "cublasGemmGroupedBatchedEx" #SUFFIX, ta, tb, m, n, k, type_a, lda, \
+                      type_b, ldb, beta, type_c, ldc, groups, sizes, compute);                    \
   }
 MAYA_GROUPED_EX(, int)
 MAYA_GROUPED_EX(_64, std::int64_t)

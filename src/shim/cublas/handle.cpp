@@ -38,7 +38,8 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live one.
+// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live
+// one.
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   session::Call call;
   Handle* own = alive(handle);
@@ -56,9 +57,15 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   if (!value) return CUBLAS_STATUS_INVALID_VALUE;
   switch (type) {
-    case MAJOR_VERSION: *value = kVersion / 10000; return CUBLAS_STATUS_SUCCESS;
-    case MINOR_VERSION: *value = kVersion / 100 % 100; return CUBLAS_STATUS_SUCCESS;
-    case PATCH_LEVEL: *value = kVersion % 100; return CUBLAS_STATUS_SUCCESS;
+    case MAJOR_VERSION:
+      *value = kVersion / 10000;
+      return CUBLAS_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = kVersion / 100 % 100;
+      return CUBLAS_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = kVersion % 100;
+      return CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -95,7 +102,8 @@ cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_
   return get(handle, mode, &Handle::pointer_mode);
 }
 cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-  if (mode != CUBLAS_POINTER_MODE_HOST && mode != CUBLAS_POINTER_MODE_DEVICE) return CUBLAS_STATUS_INVALID_VALUE;
+  if (mode != CUBLAS_POINTER_MODE_HOST && mode != CUBLAS_POINTER_MODE_DEVICE)
+    return CUBLAS_STATUS_INVALID_VALUE;
   return set(handle, &Handle::pointer_mode, static_cast<int>(mode));
 }
 
@@ -153,10 +161,12 @@ cublasStatus_t cublasGetFixedPointEmulationMantissaBitOffset(cublasHandle_t hand
 cublasStatus_t cublasSetFixedPointEmulationMantissaBitOffset(cublasHandle_t handle, int value) {
   return set(handle, &Handle::emulation_bit_offset, value);
 }
-cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int** value) {
+cublasStatus_t cublasGetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+                                                                   int** value) {
   return get(handle, value, &Handle::emulation_bit_count);
 }
-cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle, int* value) {
+cublasStatus_t cublasSetFixedPointEmulationMantissaBitCountPointer(cublasHandle_t handle,
+                                                                   int* value) {
   return set(handle, &Handle::emulation_bit_count, value);
 }
 #endif

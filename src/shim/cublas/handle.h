@@ -1,6 +1,7 @@
 // What a cublasHandle_t points to.
 //
-// PyTorch hands the same pointer to cuBLASLt, so nothing outside this library may rely on its contents.
+// PyTorch hands the same pointer to cuBLASLt, so nothing outside this library may rely on its
+// contents.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ struct Handle {
   int atomics{};
   int sm_count_target{};
   int emulation_strategy{};
-  int emulation_special_values{}, emulation_mantissa_control{}, emulation_max_bits{}, emulation_bit_offset{};
+  int emulation_special_values{}, emulation_mantissa_control{}, emulation_max_bits{},
+      emulation_bit_offset{};
   int* emulation_bit_count{};
   void* stream{};
   void* workspace{};
@@ -36,17 +38,21 @@ inline Handle* alive(cublasHandle_t handle) {
 
 inline cublasStatus_t status_of(int cuda_error) {
   switch (cuda_error) {
-    case 0: return CUBLAS_STATUS_SUCCESS;
-    case 1: return CUBLAS_STATUS_INVALID_VALUE;
-    case 2: return CUBLAS_STATUS_ALLOC_FAILED;
-    default: return CUBLAS_STATUS_EXECUTION_FAILED;
+    case 0:
+      return CUBLAS_STATUS_SUCCESS;
+    case 1:
+      return CUBLAS_STATUS_INVALID_VALUE;
+    case 2:
+      return CUBLAS_STATUS_ALLOC_FAILED;
+    default:
+      return CUBLAS_STATUS_EXECUTION_FAILED;
   }
 }
 
 // What every entry point that launches work starts with.
-#define MAYA_CUBLAS_ENTER(handle)                         \
-  maya::session::Call maya_call;                          \
-  auto* own = maya::shim::cublas::alive(handle);          \
+#define MAYA_CUBLAS_ENTER(handle)                \
+  maya::session::Call maya_call;                 \
+  auto* own = maya::shim::cublas::alive(handle); \
   if (!own) return maya::abi::CUBLAS_STATUS_NOT_INITIALIZED
 
 }  // namespace maya::shim::cublas

@@ -7,9 +7,11 @@
 
 namespace maya::shim::cublas {
 
-inline constexpr DType kLetterS = DType::f32, kLetterD = DType::f64, kLetterC = DType::c64, kLetterZ = DType::c128;
+inline constexpr DType kLetterS = DType::f32, kLetterD = DType::f64, kLetterC = DType::c64,
+                       kLetterZ = DType::c128;
 
-// Instantiates M(letter, suffix, integer) for a routine whose plain name ends in _v2, and its 64-bit twin.
+// Instantiates M(letter, suffix, integer) for a routine whose plain name ends in _v2, and its
+// 64-bit twin.
 #define MAYA_V2(M, L) M(L, _v2, int) M(L, _v2_64, std::int64_t)
 #define MAYA_PLAIN(M, L) M(L, , int) M(L, _64, std::int64_t)
 #define MAYA_LETTERS_V2(M) MAYA_V2(M, S) MAYA_V2(M, D) MAYA_V2(M, C) MAYA_V2(M, Z)
@@ -21,14 +23,17 @@ struct Target {
   std::int64_t rows{}, cols{1}, ld{1};
 };
 
-inline cublasStatus_t launch(Handle& handle, const char* name, const Work& work, DType type, const Target& to) {
+inline cublasStatus_t launch(Handle& handle, const char* name, const Work& work, DType type,
+                             const Target& to) {
   std::int64_t elements = to.cols > 0 ? (to.cols - 1) * std::abs(to.ld) + to.rows : 0;
   if (!to.address || elements <= 0) return status_of(session::submit(handle.stream, work, name));
   return status_of(session::submit(
-      handle.stream, work, name, {session::writes(to.address, static_cast<std::uint64_t>(bytes_of(type, elements)))}));
+      handle.stream, work, name,
+      {session::writes(to.address, static_cast<std::uint64_t>(bytes_of(type, elements)))}));
 }
 
-inline Pointwise pointwise(DType type, std::int64_t elements, int inputs, int outputs, int flops, bool strided) {
+inline Pointwise pointwise(DType type, std::int64_t elements, int inputs, int outputs, int flops,
+                           bool strided) {
   Pointwise work;
   work.elements = elements;
   work.bytes_read = bytes_of(type, elements) * inputs;
@@ -41,8 +46,9 @@ inline Pointwise pointwise(DType type, std::int64_t elements, int inputs, int ou
 }
 
 // A matrix product that another routine amounts to.
-inline Gemm as_gemm(const Handle& handle, DType type, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t lda, std::int64_t ldb, std::int64_t ldd, std::int64_t batch = 1) {
+inline Gemm as_gemm(const Handle& handle, DType type, std::int64_t m, std::int64_t n,
+                    std::int64_t k, std::int64_t lda, std::int64_t ldb, std::int64_t ldd,
+                    std::int64_t batch = 1) {
   Gemm gemm;
   gemm.m = m, gemm.n = n, gemm.k = k, gemm.batch = batch;
   gemm.a = gemm.b = gemm.d = type;
@@ -52,7 +58,8 @@ inline Gemm as_gemm(const Handle& handle, DType type, std::int64_t m, std::int64
 }
 
 // FLOPs given outright; Solver counts flop_factor · m · n · min(m, n) · batch.
-inline Solver solver(DType type, std::int64_t m, std::int64_t n, std::int64_t batch, double flops_each) {
+inline Solver solver(DType type, std::int64_t m, std::int64_t n, std::int64_t batch,
+                     double flops_each) {
   Solver work;
   work.m = m, work.n = n, work.batch = batch, work.dtype = type;
   double unit = 1.0 * m * n * std::min(m, n);

@@ -18,9 +18,11 @@ bool supported(int compute, int a, int b, int c) {
   if (a != b) return false;
   switch (compute) {
     case CUBLAS_COMPUTE_16F:
-    case CUBLAS_COMPUTE_16F_PEDANTIC: return a == CUDA_R_16F && c == CUDA_R_16F;
+    case CUBLAS_COMPUTE_16F_PEDANTIC:
+      return a == CUDA_R_16F && c == CUDA_R_16F;
     case CUBLAS_COMPUTE_32I:
-    case CUBLAS_COMPUTE_32I_PEDANTIC: return a == CUDA_R_8I && c == CUDA_R_32I;
+    case CUBLAS_COMPUTE_32I_PEDANTIC:
+      return a == CUDA_R_8I && c == CUDA_R_32I;
     case CUBLAS_COMPUTE_32F:
     case CUBLAS_COMPUTE_32F_PEDANTIC:
       if (a == CUDA_R_16BF || a == CUDA_R_16F) return c == a || c == CUDA_R_32F;
@@ -30,11 +32,14 @@ bool supported(int compute, int a, int b, int c) {
     case CUBLAS_COMPUTE_32F_FAST_16F:
     case CUBLAS_COMPUTE_32F_FAST_16BF:
     case CUBLAS_COMPUTE_32F_FAST_TF32:
-    case 78: return is(a, {CUDA_R_32F, CUDA_C_32F}) && c == a;
+    case 78:
+      return is(a, {CUDA_R_32F, CUDA_C_32F}) && c == a;
     case CUBLAS_COMPUTE_64F:
     case CUBLAS_COMPUTE_64F_PEDANTIC:
-    case 79: return is(a, {CUDA_R_64F, CUDA_C_64F}) && c == a;
-    default: return false;
+    case 79:
+      return is(a, {CUDA_R_64F, CUDA_C_64F}) && c == a;
+    default:
+      return false;
   }
 }
 
@@ -43,13 +48,19 @@ bool supported(int compute, int a, int b, int c) {
 DType rate_of(const Handle& handle, DType input, int compute) {
   int mode = handle.math_mode & 15;
   switch (compute) {
-    case CUBLAS_COMPUTE_32F_PEDANTIC: return DType::f32;
-    case CUBLAS_COMPUTE_32F_FAST_16F: return input == DType::f32 ? rate_class(DType::f16, false) : input;
-    case CUBLAS_COMPUTE_32F_FAST_16BF: return input == DType::f32 ? rate_class(DType::bf16, false) : input;
-    case CUBLAS_COMPUTE_32F_FAST_TF32: return rate_class(input, true);
+    case CUBLAS_COMPUTE_32F_PEDANTIC:
+      return DType::f32;
+    case CUBLAS_COMPUTE_32F_FAST_16F:
+      return input == DType::f32 ? rate_class(DType::f16, false) : input;
+    case CUBLAS_COMPUTE_32F_FAST_16BF:
+      return input == DType::f32 ? rate_class(DType::bf16, false) : input;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+      return rate_class(input, true);
     case CUBLAS_COMPUTE_64F:
-    case CUBLAS_COMPUTE_64F_PEDANTIC: return DType::f64;
-    default: break;
+    case CUBLAS_COMPUTE_64F_PEDANTIC:
+      return DType::f64;
+    default:
+      break;
   }
   if (mode == kPedanticMath && (input == DType::f32 || input == DType::c64)) return DType::f32;
   return rate_class(input, mode == kTf32Math || mode == kTensorOpMath);
@@ -58,10 +69,13 @@ DType rate_of(const Handle& handle, DType input, int compute) {
 DType scalar_type(int compute, int type_c) {
   switch (compute) {
     case CUBLAS_COMPUTE_16F:
-    case CUBLAS_COMPUTE_16F_PEDANTIC: return DType::f16;
+    case CUBLAS_COMPUTE_16F_PEDANTIC:
+      return DType::f16;
     case CUBLAS_COMPUTE_32I:
-    case CUBLAS_COMPUTE_32I_PEDANTIC: return DType::i32;
-    default: break;
+    case CUBLAS_COMPUTE_32I_PEDANTIC:
+      return DType::i32;
+    default:
+      break;
   }
   DType c = dtype_of(type_c);
   if (is_complex(c)) return c;
@@ -86,7 +100,8 @@ bool non_zero(const Handle& handle, const void* scalar, DType type) {
 }
 
 cublasStatus_t multiply(Handle& handle, const char* name, const Product& p) {
-  if (!operation_known(p.transpose_a) || !operation_known(p.transpose_b)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!operation_known(p.transpose_a) || !operation_known(p.transpose_b))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (p.m < 0 || p.n < 0 || p.k < 0 || p.batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
   std::int64_t rows_a = p.transpose_a ? p.k : p.m, rows_b = p.transpose_b ? p.n : p.k;
   if (p.lda < std::max<std::int64_t>(1, rows_a) || p.ldb < std::max<std::int64_t>(1, rows_b) ||
@@ -105,8 +120,9 @@ cublasStatus_t multiply(Handle& handle, const char* name, const Product& p) {
   gemm.accumulate = non_zero(handle, p.beta, scalar_type(p.compute, p.type_c));
   if (!p.c) return status_of(session::submit(handle.stream, gemm, name));
   std::int64_t elements = (p.batch - 1) * std::abs(p.stride_c) + (p.n - 1) * p.ldc + p.m;
-  return status_of(session::submit(handle.stream, gemm, name,
-                                   {session::writes(p.c, static_cast<std::uint64_t>(bytes_of(gemm.d, elements)))}));
+  return status_of(session::submit(
+      handle.stream, gemm, name,
+      {session::writes(p.c, static_cast<std::uint64_t>(bytes_of(gemm.d, elements)))}));
 }
 
 }  // namespace maya::shim::cublas

@@ -1,4 +1,5 @@
-// cublasSetVector, GetVector, SetMatrix, GetMatrix and their asynchronous forms: strided copies over PCIe.
+// cublasSetVector, GetVector, SetMatrix, GetMatrix and their asynchronous forms: strided copies
+// over PCIe.
 #include "shim/cublas/handle.h"
 
 using namespace maya::abi;
@@ -9,9 +10,11 @@ namespace {
 
 // `columns` pieces of `bytes` each, `from_step` and `to_step` bytes apart.
 cublasStatus_t move(const char* name, std::int64_t columns, std::int64_t bytes, const void* from,
-                    std::int64_t from_step, void* to, std::int64_t to_step, bool to_device, void* stream) {
+                    std::int64_t from_step, void* to, std::int64_t to_step, bool to_device,
+                    void* stream) {
   session::Call call;
-  if (columns < 0 || bytes < 0 || from_step < bytes || to_step < bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  if (columns < 0 || bytes < 0 || from_step < bytes || to_step < bytes)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (columns == 0 || bytes == 0) return CUBLAS_STATUS_SUCCESS;
   if (from_step == bytes && to_step == bytes) bytes *= columns, columns = 1;
   Copy copy;
@@ -22,9 +25,11 @@ cublasStatus_t move(const char* name, std::int64_t columns, std::int64_t bytes, 
   auto* target = static_cast<char*>(to);
   for (std::int64_t i = 0; i < columns; ++i) {
     if (to_device)
-      session::write_device(target + i * to_step, source + i * from_step, static_cast<std::size_t>(bytes));
+      session::write_device(target + i * to_step, source + i * from_step,
+                            static_cast<std::size_t>(bytes));
     else
-      session::read_device(target + i * to_step, source + i * from_step, static_cast<std::size_t>(bytes));
+      session::read_device(target + i * to_step, source + i * from_step,
+                           static_cast<std::size_t>(bytes));
   }
   return error ? CUBLAS_STATUS_MAPPING_ERROR : CUBLAS_STATUS_SUCCESS;
 }
@@ -33,42 +38,44 @@ cublasStatus_t move(const char* name, std::int64_t columns, std::int64_t bytes, 
 
 extern "C" {
 
-#define MAYA_TRANSFERS(SUFFIX, I)                                                                                     \
-  cublasStatus_t cublasSetVector##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy) {                        \
-    return move("cublasSetVector" #SUFFIX, n, size, x, std::int64_t{size} * incx, y, std::int64_t{size} * incy, true,  \
-                nullptr);                                                                                             \
-  }                                                                                                                   \
-  cublasStatus_t cublasGetVector##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy) {                        \
-    return move("cublasGetVector" #SUFFIX, n, size, x, std::int64_t{size} * incx, y, std::int64_t{size} * incy, false, \
-                nullptr);                                                                                             \
-  }                                                                                                                   \
-  cublasStatus_t cublasSetMatrix##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b, I ldb) {               \
-    return move("cublasSetMatrix" #SUFFIX, cols, std::int64_t{rows} * size, a, std::int64_t{lda} * size, b,            \
-                std::int64_t{ldb} * size, true, nullptr);                                                             \
-  }                                                                                                                   \
-  cublasStatus_t cublasGetMatrix##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b, I ldb) {               \
-    return move("cublasGetMatrix" #SUFFIX, cols, std::int64_t{rows} * size, a, std::int64_t{lda} * size, b,            \
-                std::int64_t{ldb} * size, false, nullptr);                                                            \
-  }                                                                                                                   \
-  cublasStatus_t cublasSetVectorAsync##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy,                     \
-                                              CUstream_st* stream) {                                                  \
-    return move("cublasSetVectorAsync" #SUFFIX, n, size, x, std::int64_t{size} * incx, y, std::int64_t{size} * incy,   \
-                true, stream);                                                                                        \
-  }                                                                                                                   \
-  cublasStatus_t cublasGetVectorAsync##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy,                     \
-                                              CUstream_st* stream) {                                                  \
-    return move("cublasGetVectorAsync" #SUFFIX, n, size, x, std::int64_t{size} * incx, y, std::int64_t{size} * incy,   \
-                false, stream);                                                                                       \
-  }                                                                                                                   \
-  cublasStatus_t cublasSetMatrixAsync##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b, I ldb,            \
-                                              CUstream_st* stream) {                                                  \
-    return move("cublasSetMatrixAsync" #SUFFIX, cols, std::int64_t{rows} * size, a, std::int64_t{lda} * size, b,       \
-                std::int64_t{ldb} * size, true, stream);                                                              \
-  }                                                                                                                   \
-  cublasStatus_t cublasGetMatrixAsync##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b, I ldb,            \
-                                              CUstream_st* stream) {                                                  \
-    return move("cublasGetMatrixAsync" #SUFFIX, cols, std::int64_t{rows} * size, a, std::int64_t{lda} * size, b,       \
-                std::int64_t{ldb} * size, false, stream);                                                             \
+#define MAYA_TRANSFERS(SUFFIX, I)                                                                  \
+  cublasStatus_t cublasSetVector##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy) {    \
+    return move("cublasSetVector" #SUFFIX, n, size, x, std::int64_t{size} * incx, y,               \
+                std::int64_t{size} * incy, true, nullptr);                                         \
+  }                                                                                                \
+  cublasStatus_t cublasGetVector##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy) {    \
+    return move("cublasGetVector" #SUFFIX, n, size, x, std::int64_t{size} * incx, y,               \
+                std::int64_t{size} * incy, false, nullptr);                                        \
+  }                                                                                                \
+  cublasStatus_t cublasSetMatrix##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b,    \
+                                         I ldb) {                                                  \
+    return move("cublasSetMatrix" #SUFFIX, cols, std::int64_t{rows} * size, a,                     \
+                std::int64_t{lda} * size, b, std::int64_t{ldb} * size, true, nullptr);             \
+  }                                                                                                \
+  cublasStatus_t cublasGetMatrix##SUFFIX(I rows, I cols, I size, const void* a, I lda, void* b,    \
+                                         I ldb) {                                                  \
+    return move("cublasGetMatrix" #SUFFIX, cols, std::int64_t{rows} * size, a,                     \
+                std::int64_t{lda} * size, b, std::int64_t{ldb} * size, false, nullptr);            \
+  }                                                                                                \
+  cublasStatus_t cublasSetVectorAsync##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy, \
+                                              CUstream_st* stream) {                               \
+    return move("cublasSetVectorAsync" #SUFFIX, n, size, x, std::int64_t{size} * incx, y,          \
+                std::int64_t{size} * incy, true, stream);                                          \
+  }                                                                                                \
+  cublasStatus_t cublasGetVectorAsync##SUFFIX(I n, I size, const void* x, I incx, void* y, I incy, \
+                                              CUstream_st* stream) {                               \
+    return move("cublasGetVectorAsync" #SUFFIX, n, size, x, std::int64_t{size} * incx, y,          \
+                std::int64_t{size} * incy, false, stream);                                         \
+  }                                                                                                \
+  cublasStatus_t cublasSetMatrixAsync##SUFFIX(I rows, I cols, I size, const void* a, I lda,        \
+                                              void* b, I ldb, CUstream_st* stream) {               \
+    return move("cublasSetMatrixAsync" #SUFFIX, cols, std::int64_t{rows} * size, a,                \
+                std::int64_t{lda} * size, b, std::int64_t{ldb} * size, true, stream);              \
+  }                                                                                                \
+  cublasStatus_t cublasGetMatrixAsync##SUFFIX(I rows, I cols, I size, const void* a, I lda,        \
+                                              void* b, I ldb, CUstream_st* stream) {               \
+    return move("cublasGetMatrixAsync" #SUFFIX, cols, std::int64_t{rows} * size, a,                \
+                std::int64_t{lda} * size, b, std::int64_t{ldb} * size, false, stream);             \
   }
 MAYA_TRANSFERS(, int)
 MAYA_TRANSFERS(_64, std::int64_t)

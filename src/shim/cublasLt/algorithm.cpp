@@ -1,8 +1,9 @@
 // Which algorithms a problem has, in the order the library would propose them.
 //
-// What a caller does with the answer is choose the first, or time them all. The duration is modelled from the problem,
-// not from the tile, so the proposals only have to be plausible: tiles that fill the GPU first, the workspace of a split
-// reduction within the caller's limit, and no algorithm at all where the library has none.
+// What a caller does with the answer is choose the first, or time them all. The duration is
+// modelled from the problem, not from the tile, so the proposals only have to be plausible: tiles
+// that fill the GPU first, the workspace of a split reduction within the caller's limit, and no
+// algorithm at all where the library has none.
 #include "shim/cublasLt/algorithm.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ namespace session = maya::session;
 namespace maya::shim::cublaslt {
 
 double waves(const Gemm& gemm, const Tile& tile, int split_k) {
-  double tiles = std::ceil(1.0 * gemm.m / tile.m) * std::ceil(1.0 * gemm.n / tile.n) * gemm.batch * split_k;
+  double tiles =
+      std::ceil(1.0 * gemm.m / tile.m) * std::ceil(1.0 * gemm.n / tile.n) * gemm.batch * split_k;
   return tiles / std::max(1, session::gpu().sms);
 }
 
@@ -36,7 +38,9 @@ struct Proposal {
 };
 
 // Algorithm ids in use by GPU generation; only their being stable and distinct matters.
-int algorithm_id() { return maya::shim::capability() >= 90 ? 66 : maya::shim::capability() >= 80 ? 21 : 6; }
+int algorithm_id() {
+  return maya::shim::capability() >= 90 ? 66 : maya::shim::capability() >= 80 ? 21 : 6;
+}
 
 std::vector<Proposal> propose(const maya::Gemm& gemm, std::uint64_t max_workspace) {
   std::vector<Proposal> proposals;
@@ -56,7 +60,8 @@ std::vector<Proposal> propose(const maya::Gemm& gemm, std::uint64_t max_workspac
     }
     proposal.algorithm.split_k = split;
     proposal.waves = waves(gemm, tile, split);
-    proposal.cost = std::ceil(proposal.waves) * tile.m * tile.n * (1 + 32.0 / tile.m + 32.0 / tile.n) / split;
+    proposal.cost =
+        std::ceil(proposal.waves) * tile.m * tile.n * (1 + 32.0 / tile.m + 32.0 / tile.n) / split;
     proposals.push_back(proposal);
   }
   std::stable_sort(proposals.begin(), proposals.end(),
@@ -87,11 +92,13 @@ void fill(cublasLtMatmulHeuristicResult_t* result, const Proposal& proposal) {
 
 extern "C" {
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
+                                              cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int requested,
-                                              cublasLtMatmulHeuristicResult_t results[], int* returned) {
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* returned) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   const auto* wanted = as<Preference>(preference);
@@ -100,9 +107,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   Problem problem;
   cublasStatus_t status = describe(operation, a, b, c, d, &problem);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  // FP8, FP4 and IMMA kernels need 16-byte aligned operands; the others have a slow kernel for any alignment.
+  // FP8, FP4 and IMMA kernels need 16-byte aligned operands; the others have a slow kernel for any
+  // alignment.
   bool narrow = maya::shim::bits_of(problem.gemm.a) <= 8;
-  if (narrow && std::min({wanted->align_a, wanted->align_b, wanted->align_d}) < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (narrow && std::min({wanted->align_a, wanted->align_b, wanted->align_d}) < 16)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   std::vector<Proposal> proposals = propose(problem.gemm, wanted->max_workspace);
   for (const Proposal& proposal : proposals) {
     if (*returned == requested) break;
@@ -112,8 +121,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   return *returned ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
-                                        cudaDataType_t, cudaDataType_t, cudaDataType_t, int requested, int ids[],
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeType_t,
+                                        cudaDataType_t, cudaDataType_t, cudaDataType_t,
+                                        cudaDataType_t, cudaDataType_t, int requested, int ids[],
                                         int* returned) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -123,9 +133,9 @@ cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeTy
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
-                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
-                                      cublasLtMatmulAlgo_t* algo) {
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, int id, cublasLtMatmulAlgo_t* algo) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!algo || id < 0) return CUBLAS_STATUS_INVALID_VALUE;
@@ -138,8 +148,9 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType
 }
 
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
-                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algo,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algo,
                                        cublasLtMatmulHeuristicResult_t* result) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -151,8 +162,10 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
   Proposal proposal{*own, 0, 0};
   if (own->split_k > 1 && own->reduction)
     proposal.algorithm.workspace =
-        static_cast<std::uint64_t>(problem.gemm.m * problem.gemm.n * problem.gemm.batch) * 4 * own->split_k;
-  if (const Tile* tile = tile_of(own->tile)) proposal.waves = waves(problem.gemm, *tile, own->split_k);
+        static_cast<std::uint64_t>(problem.gemm.m * problem.gemm.n * problem.gemm.batch) * 4 *
+        own->split_k;
+  if (const Tile* tile = tile_of(own->tile))
+    proposal.waves = waves(problem.gemm, *tile, own->split_k);
   fill(result, proposal);
   return CUBLAS_STATUS_SUCCESS;
 }

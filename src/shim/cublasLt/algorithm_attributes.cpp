@@ -1,4 +1,5 @@
-// Capabilities and configuration of an algorithm, for callers that enumerate instead of asking the heuristic.
+// Capabilities and configuration of an algorithm, for callers that enumerate instead of asking the
+// heuristic.
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -11,7 +12,8 @@ using namespace maya::shim::cublaslt;
 
 namespace {
 
-#define MAYA_FIELD(ID, FIELD, VISIBLE) Attribute{ID, offsetof(Algorithm, FIELD), sizeof(Algorithm::FIELD), VISIBLE}
+#define MAYA_FIELD(ID, FIELD, VISIBLE) \
+  Attribute { ID, offsetof(Algorithm, FIELD), sizeof(Algorithm::FIELD), VISIBLE }
 constexpr Attribute kConfig[] = {
     MAYA_FIELD(CUBLASLT_ALGO_CONFIG_ID, id, 4),
     MAYA_FIELD(CUBLASLT_ALGO_CONFIG_TILE_ID, tile, 4),
@@ -32,7 +34,8 @@ Algorithm* known(const cublasLtMatmulAlgo_t* algo) {
   return own && own->magic == Algorithm::kMagic ? own : nullptr;
 }
 
-cublasStatus_t give(const void* from, std::size_t bytes, void* to, std::size_t size, std::size_t* written) {
+cublasStatus_t give(const void* from, std::size_t bytes, void* to, std::size_t size,
+                    std::size_t* written) {
   if (size == 0 && !written) return CUBLAS_STATUS_INVALID_VALUE;
   if (written) *written = bytes;
   if (size == 0) return CUBLAS_STATUS_SUCCESS;
@@ -45,8 +48,8 @@ cublasStatus_t give(const void* from, std::size_t bytes, void* to, std::size_t s
 
 extern "C" {
 
-cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo, int attribute, const void* from,
-                                                    std::size_t size) {
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo, int attribute,
+                                                    const void* from, std::size_t size) {
   Algorithm* own = known(algo);
   if (!own || !from) return CUBLAS_STATUS_INVALID_VALUE;
   if (const Attribute* narrow = find(kConfigShort, attribute)) {
@@ -57,8 +60,9 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algo, 
   return set(kConfig, own, attribute, from, size);
 }
 
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo, int attribute, void* to,
-                                                    std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo, int attribute,
+                                                    void* to, std::size_t size,
+                                                    std::size_t* written) {
   const Algorithm* own = known(algo);
   if (!own) return CUBLAS_STATUS_INVALID_VALUE;
   if (const Attribute* narrow = find(kConfigShort, attribute))
@@ -67,8 +71,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
 }
 
 // Numbers of cublasLtMatmulAlgoCapAttributes_t.
-cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algo, int attribute, void* to,
-                                                 std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algo, int attribute,
+                                                 void* to, std::size_t size, std::size_t* written) {
   if (!known(algo)) return CUBLAS_STATUS_INVALID_VALUE;
   std::int32_t value = 0;
   switch (attribute) {
@@ -79,8 +83,10 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
     case 21:  // pointer-array batch
       value = 1;
       break;
-    case 1: value = 7; break;  // every reduction scheme
-    case 6: {                  // tile ids
+    case 1:
+      value = 7;
+      break;   // every reduction scheme
+    case 6: {  // tile ids
       std::vector<std::uint32_t> ids;
       for (const Tile& tile : kTiles) ids.push_back(tile.id);
       return give(ids.data(), ids.size() * sizeof(ids[0]), to, size, written);
@@ -97,17 +103,24 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
     case 22:  // emulation
       value = 0;
       break;
-    case 11: value = 31; break;        // pointer modes
-    case 12: value = 0x3ff; break;     // epilogues
-    case 15: {                         // numerical implementation: any
+    case 11:
+      value = 31;
+      break;  // pointer modes
+    case 12:
+      value = 0x3ff;
+      break;    // epilogues
+    case 15: {  // numerical implementation: any
       std::uint64_t flags = ~std::uint64_t{0};
       return give(&flags, sizeof flags, to, size, written);
     }
     case 16:
     case 17:
     case 18:
-    case 19: value = 16; break;  // alignments
-    default: return CUBLAS_STATUS_INVALID_VALUE;
+    case 19:
+      value = 16;
+      break;  // alignments
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
   }
   return give(&value, sizeof value, to, size, written);
 }

@@ -24,10 +24,11 @@ inline const Attribute* find(std::span<const Attribute> table, int id) {
 }
 
 // Documented: INVALID_VALUE when buf is null or sizeInBytes does not match the attribute.
-inline abi::cublasStatus_t set(std::span<const Attribute> table, void* own, int id, const void* from,
-                               std::size_t size) {
+inline abi::cublasStatus_t set(std::span<const Attribute> table, void* own, int id,
+                               const void* from, std::size_t size) {
   const Attribute* attribute = find(table, id);
-  if (!own || !attribute || !from || size != attribute->visible) return abi::CUBLAS_STATUS_INVALID_VALUE;
+  if (!own || !attribute || !from || size != attribute->visible)
+    return abi::CUBLAS_STATUS_INVALID_VALUE;
   std::int64_t value = 0;
   if (size == 1)
     value = *static_cast<const std::int8_t*>(from);
@@ -46,7 +47,8 @@ inline abi::cublasStatus_t set(std::span<const Attribute> table, void* own, int 
 inline abi::cublasStatus_t get(std::span<const Attribute> table, const void* own, int id, void* to,
                                std::size_t size, std::size_t* written) {
   const Attribute* attribute = find(table, id);
-  if (!own || !attribute || (size == 0 && !written) || (size != 0 && (!to || size < attribute->visible)))
+  if (!own || !attribute || (size == 0 && !written) ||
+      (size != 0 && (!to || size < attribute->visible)))
     return abi::CUBLAS_STATUS_INVALID_VALUE;
   if (written) *written = attribute->visible;
   if (size == 0) return abi::CUBLAS_STATUS_SUCCESS;

@@ -124,8 +124,8 @@ Layout layout(int type, std::uint64_t rows, std::uint64_t cols, std::int64_t ld)
 }
 
 Layout grouped_layout(int type, int groups, const void* rows, const void* cols, const void* ld) {
-  Layout own = layout(type, reinterpret_cast<std::uint64_t>(rows), reinterpret_cast<std::uint64_t>(cols),
-                      reinterpret_cast<std::int64_t>(ld));
+  Layout own = layout(type, reinterpret_cast<std::uint64_t>(rows),
+                      reinterpret_cast<std::uint64_t>(cols), reinterpret_cast<std::int64_t>(ld));
   own.batch_count = groups;
   own.batch_mode = kBatchGrouped;
   return own;
@@ -143,38 +143,44 @@ MatmulDesc matmul(int compute, int scale) {
 extern "C" {
 
 cublasStatus_t cublasLtMatrixLayoutInit_internal(void* memory, std::size_t size, cudaDataType type,
-                                                 std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
+                                                 std::uint64_t rows, std::uint64_t cols,
+                                                 std::int64_t ld) {
   if (!memory || size < sizeof(Layout)) return CUBLAS_STATUS_INVALID_VALUE;
   new (memory) Layout(layout(type, rows, cols, ld));
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* handle, cudaDataType type, std::uint64_t rows,
-                                          std::uint64_t cols, std::int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* handle, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
   return create(handle, layout(type, rows, cols, ld));
 }
-cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(void* memory, std::size_t size, cudaDataType type, int groups,
-                                                        const void* rows, const void* cols, const void* ld) {
+cublasStatus_t cublasLtGroupedMatrixLayoutInit_internal(void* memory, std::size_t size,
+                                                        cudaDataType type, int groups,
+                                                        const void* rows, const void* cols,
+                                                        const void* ld) {
   if (!memory || size < sizeof(Layout) || groups < 0) return CUBLAS_STATUS_INVALID_VALUE;
   new (memory) Layout(grouped_layout(type, groups, rows, cols, ld));
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t* handle, cudaDataType type, int groups,
-                                                 const void* rows, const void* cols, const void* ld) {
+cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t* handle, cudaDataType type,
+                                                 int groups, const void* rows, const void* cols,
+                                                 const void* ld) {
   if (groups < 0) return CUBLAS_STATUS_INVALID_VALUE;
   return create(handle, grouped_layout(type, groups, rows, cols, ld));
 }
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t handle) { return destroy<Layout>(handle); }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle, int attribute, const void* from,
-                                                std::size_t size) {
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t handle) {
+  return destroy<Layout>(handle);
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t handle, int attribute,
+                                                const void* from, std::size_t size) {
   return set(kLayout, as<Layout>(handle), attribute, from, size);
 }
-cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t handle, int attribute, void* to,
-                                                std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t handle, int attribute,
+                                                void* to, std::size_t size, std::size_t* written) {
   return get(kLayout, as<Layout>(handle), attribute, to, size, written);
 }
 
-cublasStatus_t cublasLtMatmulDescInit_internal(void* memory, std::size_t size, cublasComputeType_t compute,
-                                               cudaDataType scale) {
+cublasStatus_t cublasLtMatmulDescInit_internal(void* memory, std::size_t size,
+                                               cublasComputeType_t compute, cudaDataType scale) {
   if (!memory || size < sizeof(MatmulDesc)) return CUBLAS_STATUS_INVALID_VALUE;
   new (memory) MatmulDesc(matmul(compute, scale));
   return CUBLAS_STATUS_SUCCESS;
@@ -183,13 +189,15 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* handle, cublasComp
                                         cudaDataType scale) {
   return create(handle, matmul(compute, scale));
 }
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t handle) { return destroy<MatmulDesc>(handle); }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, int attribute, const void* from,
-                                              std::size_t size) {
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t handle) {
+  return destroy<MatmulDesc>(handle);
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, int attribute,
+                                              const void* from, std::size_t size) {
   return set(kMatmul, as<MatmulDesc>(handle), attribute, from, size);
 }
-cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t handle, int attribute, void* to, std::size_t size,
-                                              std::size_t* written) {
+cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t handle, int attribute, void* to,
+                                              std::size_t size, std::size_t* written) {
   return get(kMatmul, as<MatmulDesc>(handle), attribute, to, size, written);
 }
 
@@ -204,22 +212,27 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* handle
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t handle) {
   return destroy<Preference>(handle);
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle, int attribute,
-                                                    const void* from, std::size_t size) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
+                                                    int attribute, const void* from,
+                                                    std::size_t size) {
   // Hints about the mean sizes of grouped problems (from 13.2 on) change no answer of ours.
-  if (attribute > CUBLASLT_MATMUL_PREF_IMPL_MASK && attribute < 32 && as<Preference>(handle) && from)
+  if (attribute > CUBLASLT_MATMUL_PREF_IMPL_MASK && attribute < 32 && as<Preference>(handle) &&
+      from)
     return CUBLAS_STATUS_SUCCESS;
   return set(kPreference, as<Preference>(handle), attribute, from, size);
 }
-cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t handle, int attribute, void* to,
-                                                    std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtMatmulPreferenceGetAttribute(cublasLtMatmulPreference_t handle,
+                                                    int attribute, void* to, std::size_t size,
+                                                    std::size_t* written) {
   return get(kPreference, as<Preference>(handle), attribute, to, size, written);
 }
 
-cublasStatus_t cublasLtMatrixTransformDescInit_internal(void* memory, std::size_t size, cudaDataType scale) {
+cublasStatus_t cublasLtMatrixTransformDescInit_internal(void* memory, std::size_t size,
+                                                        cudaDataType scale) {
   return init<Transform>(memory, size, static_cast<std::int32_t>(scale));
 }
-cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t* handle, cudaDataType scale) {
+cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t* handle,
+                                                 cudaDataType scale) {
   Transform own;
   own.scale = scale;
   return create(handle, own);
@@ -227,12 +240,14 @@ cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t* 
 cublasStatus_t cublasLtMatrixTransformDescDestroy(cublasLtMatrixTransformDesc_t handle) {
   return destroy<Transform>(handle);
 }
-cublasStatus_t cublasLtMatrixTransformDescSetAttribute(cublasLtMatrixTransformDesc_t handle, int attribute,
-                                                       const void* from, std::size_t size) {
+cublasStatus_t cublasLtMatrixTransformDescSetAttribute(cublasLtMatrixTransformDesc_t handle,
+                                                       int attribute, const void* from,
+                                                       std::size_t size) {
   return set(kTransform, as<Transform>(handle), attribute, from, size);
 }
-cublasStatus_t cublasLtMatrixTransformDescGetAttribute(cublasLtMatrixTransformDesc_t handle, int attribute, void* to,
-                                                       std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtMatrixTransformDescGetAttribute(cublasLtMatrixTransformDesc_t handle,
+                                                       int attribute, void* to, std::size_t size,
+                                                       std::size_t* written) {
   return get(kTransform, as<Transform>(handle), attribute, to, size, written);
 }
 
@@ -245,12 +260,14 @@ cublasStatus_t cublasLtEmulationDescCreate(cublasLtEmulationDescOpaque_t** handl
 cublasStatus_t cublasLtEmulationDescDestroy(cublasLtEmulationDescOpaque_t* handle) {
   return destroy<Emulation>(handle);
 }
-cublasStatus_t cublasLtEmulationDescSetAttribute(cublasLtEmulationDescOpaque_t* handle, int attribute,
-                                                 const void* from, std::size_t size) {
+cublasStatus_t cublasLtEmulationDescSetAttribute(cublasLtEmulationDescOpaque_t* handle,
+                                                 int attribute, const void* from,
+                                                 std::size_t size) {
   return set(kEmulation, as<Emulation>(handle), attribute, from, size);
 }
-cublasStatus_t cublasLtEmulationDescGetAttribute(cublasLtEmulationDescOpaque_t* handle, int attribute, void* to,
-                                                 std::size_t size, std::size_t* written) {
+cublasStatus_t cublasLtEmulationDescGetAttribute(cublasLtEmulationDescOpaque_t* handle,
+                                                 int attribute, void* to, std::size_t size,
+                                                 std::size_t* written) {
   return get(kEmulation, as<Emulation>(handle), attribute, to, size, written);
 }
 

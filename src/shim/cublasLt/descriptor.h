@@ -1,7 +1,7 @@
 // The descriptors of cuBLASLt as we keep them in the caller's opaque memory.
 //
-// Callers built against older headers give less room (a matmul descriptor has 184 bytes there), so every structure
-// keeps to the smallest size ever published.
+// Callers built against older headers give less room (a matmul descriptor has 184 bytes there), so
+// every structure keeps to the smallest size ever published.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct MatmulDesc {
   static constexpr std::uint32_t kMagic = 0x4d4c'5402;
   std::uint32_t magic{kMagic};
   std::int32_t sm_count_target{};
-  std::int16_t compute{}, scale{}, pointer_mode{}, transpose_a{}, transpose_b{}, transpose_c{}, fill_mode{2},
-      epilogue{1};
-  std::int16_t aux_type{-1}, bias_type{-1}, a_scale_mode{}, b_scale_mode{}, c_scale_mode{}, d_scale_mode{},
-      aux_scale_mode{}, d_out_scale_mode{};
+  std::int16_t compute{}, scale{}, pointer_mode{}, transpose_a{}, transpose_b{}, transpose_c{},
+      fill_mode{2}, epilogue{1};
+  std::int16_t aux_type{-1}, bias_type{-1}, a_scale_mode{}, b_scale_mode{}, c_scale_mode{},
+      d_scale_mode{}, aux_scale_mode{}, d_out_scale_mode{};
   std::int16_t chunks_rows{}, chunks_cols{}, fast_accum{}, unused{};
   std::int64_t bias_stride{}, aux_ld{}, aux_stride{}, alpha_stride{};
-  std::uint64_t bias{}, aux{}, a_scale{}, b_scale{}, c_scale{}, d_scale{}, amax_d{}, aux_scale{}, aux_amax{},
-      counters_in{}, counters_out{}, d_out_scale{}, emulation{};
+  std::uint64_t bias{}, aux{}, a_scale{}, b_scale{}, c_scale{}, d_scale{}, amax_d{}, aux_scale{},
+      aux_amax{}, counters_in{}, counters_out{}, d_out_scale{}, emulation{};
 };
 static_assert(sizeof(MatmulDesc) <= abi::kLtMatmulDescBytes12);
 

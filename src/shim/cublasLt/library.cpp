@@ -38,9 +38,15 @@ std::size_t cublasLtGetCudartVersion() { return kCudartVersion; }
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
   if (!value) return CUBLAS_STATUS_INVALID_VALUE;
   switch (type) {
-    case MAJOR_VERSION: *value = kVersion / 10000; return CUBLAS_STATUS_SUCCESS;
-    case MINOR_VERSION: *value = kVersion / 100 % 100; return CUBLAS_STATUS_SUCCESS;
-    case PATCH_LEVEL: *value = kVersion % 100; return CUBLAS_STATUS_SUCCESS;
+    case MAJOR_VERSION:
+      *value = kVersion / 10000;
+      return CUBLAS_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = kVersion / 100 % 100;
+      return CUBLAS_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = kVersion % 100;
+      return CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -55,7 +61,9 @@ cublasStatus_t cublasLtHeuristicsCacheSetCapacity(std::size_t capacity) {
 }
 unsigned cublasLtDisableCpuInstructionsSetMask(unsigned) { return 0; }
 
-cublasStatus_t cublasLtLoggerSetCallback(void (*)(int, const char*, const char*)) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerSetCallback(void (*)(int, const char*, const char*)) {
+  return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtLoggerSetFile(std::FILE*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasLtLoggerOpenFile(const char*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasLtLoggerSetLevel(int) { return CUBLAS_STATUS_SUCCESS; }

@@ -41,17 +41,31 @@ struct Kind {
 };
 bool kind_of(int type, Kind* kind) {
   switch (type) {
-    case CUFFT_R2C: *kind = {true, false, DType::c64}; return true;
-    case CUFFT_C2R: *kind = {false, true, DType::c64}; return true;
-    case CUFFT_C2C: *kind = {false, false, DType::c64}; return true;
-    case CUFFT_D2Z: *kind = {true, false, DType::c128}; return true;
-    case CUFFT_Z2D: *kind = {false, true, DType::c128}; return true;
-    case CUFFT_Z2Z: *kind = {false, false, DType::c128}; return true;
-    default: return false;
+    case CUFFT_R2C:
+      *kind = {true, false, DType::c64};
+      return true;
+    case CUFFT_C2R:
+      *kind = {false, true, DType::c64};
+      return true;
+    case CUFFT_C2C:
+      *kind = {false, false, DType::c64};
+      return true;
+    case CUFFT_D2Z:
+      *kind = {true, false, DType::c128};
+      return true;
+    case CUFFT_Z2D:
+      *kind = {false, true, DType::c128};
+      return true;
+    case CUFFT_Z2Z:
+      *kind = {false, false, DType::c128};
+      return true;
+    default:
+      return false;
   }
 }
 
-cufftResult make(int handle, int rank, const long long* n, long long batch, const Kind& kind, std::size_t* size) {
+cufftResult make(int handle, int rank, const long long* n, long long batch, const Kind& kind,
+                 std::size_t* size) {
   session::Call call;
   auto plan = find(handle);
   if (!plan) return CUFFT_INVALID_PLAN;
@@ -66,7 +80,8 @@ cufftResult make(int handle, int rank, const long long* n, long long batch, cons
   plan->work.real = kind.real_in || kind.real_out;
   long long half = elements / n[rank - 1] * (n[rank - 1] / 2 + 1);
   plan->output_elements = (kind.real_in ? half : elements) * batch;
-  plan->output = kind.real_out ? (kind.complex_type == DType::c128 ? DType::f64 : DType::f32) : kind.complex_type;
+  plan->output = kind.real_out ? (kind.complex_type == DType::c128 ? DType::f64 : DType::f32)
+                               : kind.complex_type;
   // One more copy of the data, which is what cuFFT takes for anything but small powers of two.
   plan->workspace = static_cast<std::size_t>(bytes_of(kind.complex_type, elements * batch));
   plan->made = true;
@@ -80,8 +95,9 @@ cufftResult execute(int handle, const char* name, void* to) {
   if (!plan || !plan->made) return CUFFT_INVALID_PLAN;
   if (!to) return CUFFT_INVALID_VALUE;
   auto bytes = static_cast<std::uint64_t>(bytes_of(plan->output, plan->output_elements));
-  return session::submit(plan->stream, plan->work, name, {session::writes(to, bytes)}) ? CUFFT_EXEC_FAILED
-                                                                                       : CUFFT_SUCCESS;
+  return session::submit(plan->stream, plan->work, name, {session::writes(to, bytes)})
+             ? CUFFT_EXEC_FAILED
+             : CUFFT_SUCCESS;
 }
 
 template <class I>
@@ -125,7 +141,9 @@ cufftResult cufftGetVersion(int* version) {
 cufftResult cufftGetProperty(libraryPropertyType type, int* value) {
   int version = 0;
   if (!value || cufftGetVersion(&version) != CUFFT_SUCCESS) return CUFFT_INVALID_VALUE;
-  *value = type == MAJOR_VERSION ? version / 1000 : type == MINOR_VERSION ? version % 1000 / 100 : version % 100;
+  *value = type == MAJOR_VERSION   ? version / 1000
+           : type == MINOR_VERSION ? version % 1000 / 100
+                                   : version % 100;
   return CUFFT_SUCCESS;
 }
 cufftResult cufftSetStream(int handle, CUstream_st* stream) {
@@ -134,7 +152,9 @@ cufftResult cufftSetStream(int handle, CUstream_st* stream) {
   plan->stream = stream;
   return CUFFT_SUCCESS;
 }
-cufftResult cufftSetAutoAllocation(int handle, int) { return find(handle) ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN; }
+cufftResult cufftSetAutoAllocation(int handle, int) {
+  return find(handle) ? CUFFT_SUCCESS : CUFFT_INVALID_PLAN;
+}
 cufftResult cufftSetWorkArea(int handle, void* area) {
   auto plan = find(handle);
   if (!plan) return CUFFT_INVALID_PLAN;
@@ -160,28 +180,37 @@ cufftResult cufftMakePlan3d(int handle, int nx, int ny, int nz, cufftType type, 
   int n[] = {nx, ny, nz};
   return many(handle, 3, n, type, 1, size);
 }
-cufftResult cufftMakePlanMany(int handle, int rank, int* n, int*, int, int, int*, int, int, cufftType type, int batch,
-                              std::size_t* size) {
+cufftResult cufftMakePlanMany(int handle, int rank, int* n, int*, int, int, int*, int, int,
+                              cufftType type, int batch, std::size_t* size) {
   return many(handle, rank, n, type, batch, size);
 }
-cufftResult cufftMakePlanMany64(int handle, int rank, long long* n, long long*, long long, long long, long long*,
-                                long long, long long, cufftType type, long long batch, std::size_t* size) {
+cufftResult cufftMakePlanMany64(int handle, int rank, long long* n, long long*, long long,
+                                long long, long long*, long long, long long, cufftType type,
+                                long long batch, std::size_t* size) {
   return many(handle, rank, n, type, batch, size);
 }
-cufftResult cufftXtMakePlanMany(int handle, int rank, long long* n, long long*, long long, long long,
-                                cudaDataType input, long long*, long long, long long, cudaDataType output,
-                                long long batch, std::size_t* size, cudaDataType execution) {
+cufftResult cufftXtMakePlanMany(int handle, int rank, long long* n, long long*, long long,
+                                long long, cudaDataType input, long long*, long long, long long,
+                                cudaDataType output, long long batch, std::size_t* size,
+                                cudaDataType execution) {
   if (!n) return CUFFT_INVALID_SIZE;
-  auto real = [](int type) { return type == CUDA_R_32F || type == CUDA_R_64F || type == CUDA_R_16F || type == CUDA_R_16BF; };
+  auto real = [](int type) {
+    return type == CUDA_R_32F || type == CUDA_R_64F || type == CUDA_R_16F || type == CUDA_R_16BF;
+  };
   if (real(input) && real(output)) return CUFFT_INVALID_TYPE;
-  if ((execution == CUDA_C_16F || execution == CUDA_C_16BF) && shim::capability() < 53) return CUFFT_INVALID_DEVICE;
+  if ((execution == CUDA_C_16F || execution == CUDA_C_16BF) && shim::capability() < 53)
+    return CUFFT_INVALID_DEVICE;
   Kind kind{real(input), real(output), execution == CUDA_C_64F ? DType::c128 : DType::c64};
   return make(handle, rank, n, batch, kind, size);
 }
-cufftResult cufftXtSetWorkArea(int handle, void** area) { return area ? cufftSetWorkArea(handle, area[0]) : CUFFT_INVALID_VALUE; }
+cufftResult cufftXtSetWorkArea(int handle, void** area) {
+  return area ? cufftSetWorkArea(handle, area[0]) : CUFFT_INVALID_VALUE;
+}
 
 // Create and make in one.
-cufftResult cufftPlan1d(int* handle, int n, cufftType type, int batch) { return planned(handle, 1, &n, type, batch); }
+cufftResult cufftPlan1d(int* handle, int n, cufftType type, int batch) {
+  return planned(handle, 1, &n, type, batch);
+}
 cufftResult cufftPlan2d(int* handle, int nx, int ny, cufftType type) {
   int n[] = {nx, ny};
   return planned(handle, 2, n, type, 1);
@@ -190,17 +219,32 @@ cufftResult cufftPlan3d(int* handle, int nx, int ny, int nz, cufftType type) {
   int n[] = {nx, ny, nz};
   return planned(handle, 3, n, type, 1);
 }
-cufftResult cufftPlanMany(int* handle, int rank, int* n, int*, int, int, int*, int, int, cufftType type, int batch) {
+cufftResult cufftPlanMany(int* handle, int rank, int* n, int*, int, int, int*, int, int,
+                          cufftType type, int batch) {
   return planned(handle, rank, n, type, batch);
 }
 
-cufftResult cufftXtExec(int handle, void*, void* to, int) { return execute(handle, "cufftXtExec", to); }
-cufftResult cufftExecC2C(int handle, void*, void* to, int) { return execute(handle, "cufftExecC2C", to); }
-cufftResult cufftExecZ2Z(int handle, void*, void* to, int) { return execute(handle, "cufftExecZ2Z", to); }
-cufftResult cufftExecR2C(int handle, void*, void* to) { return execute(handle, "cufftExecR2C", to); }
-cufftResult cufftExecD2Z(int handle, void*, void* to) { return execute(handle, "cufftExecD2Z", to); }
-cufftResult cufftExecC2R(int handle, void*, void* to) { return execute(handle, "cufftExecC2R", to); }
-cufftResult cufftExecZ2D(int handle, void*, void* to) { return execute(handle, "cufftExecZ2D", to); }
+cufftResult cufftXtExec(int handle, void*, void* to, int) {
+  return execute(handle, "cufftXtExec", to);
+}
+cufftResult cufftExecC2C(int handle, void*, void* to, int) {
+  return execute(handle, "cufftExecC2C", to);
+}
+cufftResult cufftExecZ2Z(int handle, void*, void* to, int) {
+  return execute(handle, "cufftExecZ2Z", to);
+}
+cufftResult cufftExecR2C(int handle, void*, void* to) {
+  return execute(handle, "cufftExecR2C", to);
+}
+cufftResult cufftExecD2Z(int handle, void*, void* to) {
+  return execute(handle, "cufftExecD2Z", to);
+}
+cufftResult cufftExecC2R(int handle, void*, void* to) {
+  return execute(handle, "cufftExecC2R", to);
+}
+cufftResult cufftExecZ2D(int handle, void*, void* to) {
+  return execute(handle, "cufftExecZ2D", to);
+}
 
 }  // extern "C"
 

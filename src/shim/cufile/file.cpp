@@ -20,7 +20,11 @@ void cuFileHandleDeregister(CUfileHandle_t) {}
 CUfileError cuFileBufRegister(const void*, std::size_t, int) { return kAbsent; }
 CUfileError cuFileBufDeregister(const void*) { return kAbsent; }
 // Failures of the transfer calls are negative codes.
-ssize_t cuFileRead(CUfileHandle_t, void*, std::size_t, off_t, off_t) { return -CU_FILE_DRIVER_NOT_INITIALIZED; }
-ssize_t cuFileWrite(CUfileHandle_t, const void*, std::size_t, off_t, off_t) { return -CU_FILE_DRIVER_NOT_INITIALIZED; }
+ssize_t cuFileRead(CUfileHandle_t, void*, std::size_t, off_t, off_t) {
+  return -CU_FILE_DRIVER_NOT_INITIALIZED;
+}
+ssize_t cuFileWrite(CUfileHandle_t, const void*, std::size_t, off_t, off_t) {
+  return -CU_FILE_DRIVER_NOT_INITIALIZED;
+}
 
 }  // extern "C"

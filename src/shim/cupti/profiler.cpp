@@ -1,7 +1,8 @@
-// CUPTI for torch.profiler (Kineto): every request to trace is granted and no activity is ever delivered.
+// CUPTI for torch.profiler (Kineto): every request to trace is granted and no activity is ever
+// delivered.
 //
-// Timings would have to come from the simulator, after the run. What Kineto waits for are return codes; the hardware counters (events,
-// metrics) are refused as they are on every GPU since Turing.
+// Timings would have to come from the simulator, after the run. What Kineto waits for are return
+// codes; the hardware counters (events, metrics) are refused as they are on every GPU since Turing.
 #include <time.h>
 
 #include <atomic>
@@ -24,7 +25,8 @@ std::uint64_t now() {
   if (clock_callback) return clock_callback();
   timespec time{};
   ::clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000ull + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000ull +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 constexpr CUptiResult kNoCounters = CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED;
@@ -45,18 +47,36 @@ CUptiResult cuptiGetVersion(std::uint32_t* version) {
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
   if (!text) return CUPTI_ERROR_INVALID_PARAMETER;
   switch (result) {
-    case CUPTI_SUCCESS: *text = "CUPTI_SUCCESS"; break;
-    case CUPTI_ERROR_INVALID_PARAMETER: *text = "CUPTI_ERROR_INVALID_PARAMETER"; break;
-    case CUPTI_ERROR_MAX_LIMIT_REACHED: *text = "CUPTI_ERROR_MAX_LIMIT_REACHED"; break;
-    case CUPTI_ERROR_QUEUE_EMPTY: *text = "CUPTI_ERROR_QUEUE_EMPTY"; break;
-    case CUPTI_ERROR_NOT_SUPPORTED: *text = "CUPTI_ERROR_NOT_SUPPORTED"; break;
-    case CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED: *text = "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED"; break;
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"; break;
-    default: *text = "CUPTI_ERROR_UNKNOWN"; break;
+    case CUPTI_SUCCESS:
+      *text = "CUPTI_SUCCESS";
+      break;
+    case CUPTI_ERROR_INVALID_PARAMETER:
+      *text = "CUPTI_ERROR_INVALID_PARAMETER";
+      break;
+    case CUPTI_ERROR_MAX_LIMIT_REACHED:
+      *text = "CUPTI_ERROR_MAX_LIMIT_REACHED";
+      break;
+    case CUPTI_ERROR_QUEUE_EMPTY:
+      *text = "CUPTI_ERROR_QUEUE_EMPTY";
+      break;
+    case CUPTI_ERROR_NOT_SUPPORTED:
+      *text = "CUPTI_ERROR_NOT_SUPPORTED";
+      break;
+    case CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED:
+      *text = "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED";
+      break;
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+      break;
+    default:
+      *text = "CUPTI_ERROR_UNKNOWN";
+      break;
   }
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiGetErrorMessage(CUptiResult result, const char** text) { return cuptiGetResultString(result, text); }
+CUptiResult cuptiGetErrorMessage(CUptiResult result, const char** text) {
+  return cuptiGetResultString(result, text);
+}
 CUptiResult cuptiGetTimestamp(std::uint64_t* time) {
   if (!time) return CUPTI_ERROR_INVALID_PARAMETER;
   *time = now();
@@ -68,7 +88,9 @@ CUptiResult cuptiGetDeviceId(CUctx_st*, std::uint32_t* device) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiSubscribe(void** handle, void (*)(void*, CUpti_CallbackDomain, std::uint32_t, const void*), void*) {
+CUptiResult cuptiSubscribe(void** handle,
+                           void (*)(void*, CUpti_CallbackDomain, std::uint32_t, const void*),
+                           void*) {
   session::Call call;
   if (!handle) return CUPTI_ERROR_INVALID_PARAMETER;
   if (subscribed.exchange(true)) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -81,7 +103,9 @@ CUptiResult cuptiUnsubscribe(void* handle) {
   subscribed = false;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableCallback(std::uint32_t, void*, CUpti_CallbackDomain, std::uint32_t) { return CUPTI_SUCCESS; }
+CUptiResult cuptiEnableCallback(std::uint32_t, void*, CUpti_CallbackDomain, std::uint32_t) {
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiEnableDomain(std::uint32_t, void*, CUpti_CallbackDomain) { return CUPTI_SUCCESS; }
 CUptiResult cuptiEnableAllDomains(std::uint32_t, void*) { return CUPTI_SUCCESS; }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t, const char** name) {
@@ -94,9 +118,10 @@ CUptiResult cuptiFinalize() {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityRegisterCallbacks(void (*request)(std::uint8_t**, std::size_t*, std::size_t*),
-                                           void (*complete)(CUctx_st*, std::uint32_t, std::uint8_t*, std::size_t,
-                                                            std::size_t)) {
+CUptiResult cuptiActivityRegisterCallbacks(void (*request)(std::uint8_t**, std::size_t*,
+                                                           std::size_t*),
+                                           void (*complete)(CUctx_st*, std::uint32_t, std::uint8_t*,
+                                                            std::size_t, std::size_t)) {
   return request && complete ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 CUptiResult cuptiActivityRegisterTimestampCallback(std::uint64_t (*callback)()) {
@@ -122,7 +147,8 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUctx_st*, std::uint32_t, std::siz
   *dropped = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityGetNumDroppedRecords_v2(void*, CUctx_st*, std::uint32_t, std::size_t* dropped) {
+CUptiResult cuptiActivityGetNumDroppedRecords_v2(void*, CUctx_st*, std::uint32_t,
+                                                 std::size_t* dropped) {
   return cuptiActivityGetNumDroppedRecords(nullptr, 0, dropped);
 }
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, std::size_t* size, void* value) {
@@ -144,17 +170,23 @@ CUptiResult cuptiEventGetAttribute(std::uint32_t, int, std::size_t*, void*) { re
 CUptiResult cuptiEventGetIdFromName(int, const char*, std::uint32_t*) { return kNoCounters; }
 CUptiResult cuptiEventGroupGetAttribute(void*, int, std::size_t*, void*) { return kNoCounters; }
 CUptiResult cuptiEventGroupSetAttribute(void*, int, std::size_t, void*) { return kNoCounters; }
-CUptiResult cuptiEventGroupReadEvent(void*, int, std::uint32_t, std::size_t*, std::uint64_t*) { return kNoCounters; }
+CUptiResult cuptiEventGroupReadEvent(void*, int, std::uint32_t, std::size_t*, std::uint64_t*) {
+  return kNoCounters;
+}
 CUptiResult cuptiEventGroupSetDisable(void*) { return kNoCounters; }
 CUptiResult cuptiEventGroupSetEnable(void*) { return kNoCounters; }
-CUptiResult cuptiEventGroupSetsCreate(CUctx_st*, std::size_t, std::uint32_t*, void**) { return kNoCounters; }
+CUptiResult cuptiEventGroupSetsCreate(CUctx_st*, std::size_t, std::uint32_t*, void**) {
+  return kNoCounters;
+}
 CUptiResult cuptiEventGroupSetsDestroy(void*) { return kNoCounters; }
-CUptiResult cuptiMetricEnumEvents(std::uint32_t, std::size_t*, std::uint32_t*) { return kNoCounters; }
+CUptiResult cuptiMetricEnumEvents(std::uint32_t, std::size_t*, std::uint32_t*) {
+  return kNoCounters;
+}
 CUptiResult cuptiMetricGetAttribute(std::uint32_t, int, std::size_t*, void*) { return kNoCounters; }
 CUptiResult cuptiMetricGetIdFromName(int, const char*, std::uint32_t*) { return kNoCounters; }
 CUptiResult cuptiMetricGetNumEvents(std::uint32_t, std::uint32_t*) { return kNoCounters; }
-CUptiResult cuptiMetricGetValue(int, std::uint32_t, std::size_t, std::uint32_t*, std::size_t, std::uint64_t*,
-                                std::uint64_t, void*) {
+CUptiResult cuptiMetricGetValue(int, std::uint32_t, std::size_t, std::uint32_t*, std::size_t,
+                                std::uint64_t*, std::uint64_t, void*) {
   return kNoCounters;
 }
 

@@ -79,47 +79,51 @@ cusolverStatus_t cusolverGetVersion(int* version) {
 
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t* params) { return make(params); }
 cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params) { return drop(params); }
-cusolverStatus_t cusolverDnSetAdvOptions(cusolverDnParams_t params, cusolverDnFunction_t, cusolverAlgMode_t) {
+cusolverStatus_t cusolverDnSetAdvOptions(cusolverDnParams_t params, cusolverDnFunction_t,
+                                         cusolverAlgMode_t) {
   return params ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_INVALID_VALUE;
 }
-cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t handle, cusolverDeterministicMode_t) {
+cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t handle,
+                                                cusolverDeterministicMode_t) {
   return handle ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_NOT_INITIALIZED;
 }
 
-#define MAYA_JACOBI(NAME, LOWER)                                                                              \
-  cusolverStatus_t cusolverDnCreate##NAME##Info(LOWER##Info_t* info) {                                        \
-    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                                          \
-    *info = reinterpret_cast<LOWER##Info_t>(new Jacobi);                                                      \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnDestroy##NAME##Info(LOWER##Info_t info) {                                        \
-    delete jacobi(info);                                                                                      \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnX##LOWER##SetTolerance(LOWER##Info_t info, double tolerance) {                   \
-    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                                          \
-    jacobi(info)->tolerance = tolerance;                                                                      \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnX##LOWER##SetMaxSweeps(LOWER##Info_t info, int sweeps) {                         \
-    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                                          \
-    jacobi(info)->sweeps = sweeps;                                                                            \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnX##LOWER##SetSortEig(LOWER##Info_t info, int sort) {                             \
-    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                                          \
-    jacobi(info)->sort = sort;                                                                                \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnX##LOWER##GetResidual(cusolverDnHandle_t, LOWER##Info_t info, double* residual) { \
-    if (!info || !residual) return CUSOLVER_STATUS_INVALID_VALUE;                                             \
-    *residual = 0;                                                                                            \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
-  }                                                                                                           \
-  cusolverStatus_t cusolverDnX##LOWER##GetSweeps(cusolverDnHandle_t, LOWER##Info_t info, int* sweeps) {       \
-    if (!info || !sweeps) return CUSOLVER_STATUS_INVALID_VALUE;                                               \
-    *sweeps = std::min(jacobi(info)->sweeps, 10);                                                             \
-    return CUSOLVER_STATUS_SUCCESS;                                                                           \
+#define MAYA_JACOBI(NAME, LOWER)                                                            \
+  cusolverStatus_t cusolverDnCreate##NAME##Info(LOWER##Info_t* info) {                      \
+    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                        \
+    *info = reinterpret_cast<LOWER##Info_t>(new Jacobi);                                    \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnDestroy##NAME##Info(LOWER##Info_t info) {                      \
+    delete jacobi(info);                                                                    \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnX##LOWER##SetTolerance(LOWER##Info_t info, double tolerance) { \
+    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                        \
+    jacobi(info)->tolerance = tolerance;                                                    \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnX##LOWER##SetMaxSweeps(LOWER##Info_t info, int sweeps) {       \
+    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                        \
+    jacobi(info)->sweeps = sweeps;                                                          \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnX##LOWER##SetSortEig(LOWER##Info_t info, int sort) {           \
+    if (!info) return CUSOLVER_STATUS_INVALID_VALUE;                                        \
+    jacobi(info)->sort = sort;                                                              \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnX##LOWER##GetResidual(cusolverDnHandle_t, LOWER##Info_t info,  \
+                                                   double* residual) {                      \
+    if (!info || !residual) return CUSOLVER_STATUS_INVALID_VALUE;                           \
+    *residual = 0;                                                                          \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
+  }                                                                                         \
+  cusolverStatus_t cusolverDnX##LOWER##GetSweeps(cusolverDnHandle_t, LOWER##Info_t info,    \
+                                                 int* sweeps) {                             \
+    if (!info || !sweeps) return CUSOLVER_STATUS_INVALID_VALUE;                             \
+    *sweeps = std::min(jacobi(info)->sweeps, 10);                                           \
+    return CUSOLVER_STATUS_SUCCESS;                                                         \
   }
 MAYA_JACOBI(Syevj, syevj)
 MAYA_JACOBI(Gesvdj, gesvdj)

@@ -62,9 +62,9 @@ inline cusparseStatus_t status_of(int cuda_error) {
   return cuda_error ? CUSPARSE_STATUS_EXECUTION_FAILED : CUSPARSE_STATUS_SUCCESS;
 }
 
-#define MAYA_CUSPARSE_ENTER(handle)                                                \
-  maya::session::Call maya_call;                                                   \
-  auto* own = maya::shim::cusparse::as<maya::shim::cusparse::Handle>(handle);      \
+#define MAYA_CUSPARSE_ENTER(handle)                                           \
+  maya::session::Call maya_call;                                              \
+  auto* own = maya::shim::cusparse::as<maya::shim::cusparse::Handle>(handle); \
   if (!own) return maya::abi::CUSPARSE_STATUS_NOT_INITIALIZED
 
 }  // namespace maya::shim::cusparse

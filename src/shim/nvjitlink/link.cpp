@@ -1,4 +1,5 @@
-// nvJitLink: inputs are kept; the linked program is the last text that lists kernels (PTX, or what our NVRTC calls LTO IR).
+// nvJitLink: inputs are kept; the linked program is the last text that lists kernels (PTX, or what
+// our NVRTC calls LTO IR).
 //
 // Every CUDA release has its own symbols (__nvJitLinkCreate_12_4, …), all with the same meaning.
 #include <cstring>
@@ -25,7 +26,8 @@ nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* cons
   session::Call call;
   if (!handle || (count && !options)) return NVJITLINK_ERROR_INVALID_INPUT;
   bool arch = false;
-  for (unsigned i = 0; i < count; ++i) arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;
+  for (unsigned i = 0; i < count; ++i)
+    arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;
   if (!arch) return NVJITLINK_ERROR_MISSING_ARCH;
   *handle = reinterpret_cast<nvJitLinkHandle>(new (std::nothrow) Link);
   return *handle ? NVJITLINK_SUCCESS : NVJITLINK_ERROR_INTERNAL;
@@ -41,7 +43,8 @@ nvJitLinkResult add_data(nvJitLinkHandle handle, const void* data, std::size_t s
   session::Call call;
   if (!handle || !data) return NVJITLINK_ERROR_INVALID_INPUT;
   std::string text(static_cast<const char*>(data), size);
-  // Cubins cannot be merged here; the first input with kernels is the program, further PTX joins it.
+  // Cubins cannot be merged here; the first input with kernels is the program, further PTX joins
+  // it.
   Link* own = as_link(handle);
   if (own->image.empty() || text.find(".entry") != std::string::npos) {
     while (!text.empty() && text.back() == 0) text.pop_back();
@@ -96,21 +99,34 @@ nvJitLinkResult nvJitLinkVersion(unsigned* major, unsigned* minor) {
   return NVJITLINK_SUCCESS;
 }
 
-#define MAYA_LINK(PREFIX, V)                                                                                          \
-  nvJitLinkResult PREFIX##Create##V(nvJitLinkHandle* h, unsigned n, const char* const* o) { return create(h, n, o); }   \
-  nvJitLinkResult PREFIX##Destroy##V(nvJitLinkHandle* h) { return destroy(h); }                                       \
-  nvJitLinkResult PREFIX##AddData##V(nvJitLinkHandle h, nvJitLinkInputType, const void* d, std::size_t n, const char*) { \
-    return add_data(h, d, n);                                                                                         \
-  }                                                                                                                   \
-  nvJitLinkResult PREFIX##AddFile##V(nvJitLinkHandle h, nvJitLinkInputType, const char* p) { return add_file(h, p); }  \
-  nvJitLinkResult PREFIX##Complete##V(nvJitLinkHandle h) { return complete(h); }                                      \
-  nvJitLinkResult PREFIX##GetLinkedCubinSize##V(nvJitLinkHandle h, std::size_t* n) { return image_size(h, n); }        \
-  nvJitLinkResult PREFIX##GetLinkedCubin##V(nvJitLinkHandle h, void* to) { return image(h, to); }                      \
-  nvJitLinkResult PREFIX##GetLinkedPtxSize##V(nvJitLinkHandle h, std::size_t* n) { return image_size(h, n); }          \
-  nvJitLinkResult PREFIX##GetLinkedPtx##V(nvJitLinkHandle h, char* to) { return image(h, to); }                        \
-  nvJitLinkResult PREFIX##GetErrorLogSize##V(nvJitLinkHandle h, std::size_t* n) { return log_size(h, n); }             \
-  nvJitLinkResult PREFIX##GetErrorLog##V(nvJitLinkHandle h, char* to) { return log(h, to); }                           \
-  nvJitLinkResult PREFIX##GetInfoLogSize##V(nvJitLinkHandle h, std::size_t* n) { return log_size(h, n); }              \
+#define MAYA_LINK(PREFIX, V)                                                                      \
+  nvJitLinkResult PREFIX##Create##V(nvJitLinkHandle* h, unsigned n, const char* const* o) {       \
+    return create(h, n, o);                                                                       \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##Destroy##V(nvJitLinkHandle* h) { return destroy(h); }                   \
+  nvJitLinkResult PREFIX##AddData##V(nvJitLinkHandle h, nvJitLinkInputType, const void* d,        \
+                                     std::size_t n, const char*) {                                \
+    return add_data(h, d, n);                                                                     \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##AddFile##V(nvJitLinkHandle h, nvJitLinkInputType, const char* p) {      \
+    return add_file(h, p);                                                                        \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##Complete##V(nvJitLinkHandle h) { return complete(h); }                  \
+  nvJitLinkResult PREFIX##GetLinkedCubinSize##V(nvJitLinkHandle h, std::size_t* n) {              \
+    return image_size(h, n);                                                                      \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##GetLinkedCubin##V(nvJitLinkHandle h, void* to) { return image(h, to); } \
+  nvJitLinkResult PREFIX##GetLinkedPtxSize##V(nvJitLinkHandle h, std::size_t* n) {                \
+    return image_size(h, n);                                                                      \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##GetLinkedPtx##V(nvJitLinkHandle h, char* to) { return image(h, to); }   \
+  nvJitLinkResult PREFIX##GetErrorLogSize##V(nvJitLinkHandle h, std::size_t* n) {                 \
+    return log_size(h, n);                                                                        \
+  }                                                                                               \
+  nvJitLinkResult PREFIX##GetErrorLog##V(nvJitLinkHandle h, char* to) { return log(h, to); }      \
+  nvJitLinkResult PREFIX##GetInfoLogSize##V(nvJitLinkHandle h, std::size_t* n) {                  \
+    return log_size(h, n);                                                                        \
+  }                                                                                               \
   nvJitLinkResult PREFIX##GetInfoLog##V(nvJitLinkHandle h, char* to) { return log(h, to); }
 
 MAYA_LINK(nvJitLink, )

@@ -1,7 +1,8 @@
 // Memory, clocks, power, processes and modes of a device.
 //
-// A GPU nothing has run on is idle: what NVML measures (utilization, temperature, power) are the figures of an idle
-// board, what it knows (memory, clocks, limits) comes from the catalogue and from this process's allocations.
+// A GPU nothing has run on is idle: what NVML measures (utilization, temperature, power) are the
+// figures of an idle board, what it knows (memory, clocks, limits) comes from the catalogue and
+// from this process's allocations.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,16 +32,23 @@ unsigned architecture() {
   switch (session::gpu().capability_major * 10 + session::gpu().capability_minor) {
     case 60:
     case 61:
-    case 62: return NVML_DEVICE_ARCH_PASCAL;
+    case 62:
+      return NVML_DEVICE_ARCH_PASCAL;
     case 70:
-    case 72: return NVML_DEVICE_ARCH_VOLTA;
-    case 75: return NVML_DEVICE_ARCH_TURING;
+    case 72:
+      return NVML_DEVICE_ARCH_VOLTA;
+    case 75:
+      return NVML_DEVICE_ARCH_TURING;
     case 80:
     case 86:
-    case 87: return NVML_DEVICE_ARCH_AMPERE;
-    case 89: return NVML_DEVICE_ARCH_ADA;
-    case 90: return NVML_DEVICE_ARCH_HOPPER;
-    default: return NVML_DEVICE_ARCH_BLACKWELL;
+    case 87:
+      return NVML_DEVICE_ARCH_AMPERE;
+    case 89:
+      return NVML_DEVICE_ARCH_ADA;
+    case 90:
+      return NVML_DEVICE_ARCH_HOPPER;
+    default:
+      return NVML_DEVICE_ARCH_BLACKWELL;
   }
 }
 
@@ -51,12 +59,15 @@ int cores_per_sm() {
     case 70:
     case 72:
     case 75:
-    case 80: return 64;
-    default: return 128;
+    case 80:
+      return 64;
+    default:
+      return 128;
   }
 }
 
-// PCIe generation whose 16 lanes carry the catalogue's rate (GB/s one way: gen 3 15.75, 4 31.5, 5 63, 6 121).
+// PCIe generation whose 16 lanes carry the catalogue's rate (GB/s one way: gen 3 15.75, 4 31.5, 5
+// 63, 6 121).
 unsigned pcie_generation() {
   double rate = session::gpu().pcie_gbps;
   return rate > 70 ? 6 : rate > 35 ? 5 : rate > 18 ? 4 : 3;
@@ -88,7 +99,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* me
   nvmlMemory_t plain;
   nvmlReturn_t result = nvmlDeviceGetMemoryInfo(device, &plain);
   if (result != NVML_SUCCESS) return result;
-  memory->total = plain.total, memory->used = plain.used, memory->free = plain.free, memory->reserved = 0;
+  memory->total = plain.total, memory->used = plain.used, memory->free = plain.free,
+  memory->reserved = 0;
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
@@ -104,7 +116,9 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int* major,
   *major = session::gpu().capability_major, *minor = session::gpu().capability_minor;
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned* value) { return give(device, value, architecture()); }
+nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned* value) {
+  return give(device, value, architecture());
+}
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t* value) {
   return give(device, value, geforce() ? NVML_BRAND_GEFORCE : NVML_BRAND_NVIDIA);
 }
@@ -128,14 +142,17 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
   *value = {0, 0};
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t, unsigned* value) {
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t,
+                                      unsigned* value) {
   return give(device, value, 30);
 }
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned*) {
-  return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;  // passively cooled
+  return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT
+                              : NVML_ERROR_NOT_SUPPORTED;  // passively cooled
 }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* milliwatts) {
-  return give(device, milliwatts, session::gpu().tdp_watts * 1000 / 10);  // idle: about a tenth of the limit
+  return give(device, milliwatts,
+              session::gpu().tdp_watts * 1000 / 10);  // idle: about a tenth of the limit
 }
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned* milliwatts) {
   return give(device, milliwatts, session::gpu().tdp_watts * 1000);
@@ -146,7 +163,8 @@ nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsig
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned* milliwatts) {
   return nvmlDeviceGetPowerManagementLimit(device, milliwatts);
 }
-nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* millijoules) {
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
+                                                 unsigned long long* millijoules) {
   return give(device, millijoules, 0);
 }
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* mhz) {
@@ -155,13 +173,16 @@ nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, u
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* mhz) {
   return give(device, mhz, clock_of(type, true));
 }
-nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t type, unsigned* mhz) {
+nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t type,
+                                            unsigned* mhz) {
   return give(device, mhz, clock_of(type, true));
 }
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device, unsigned long long* reasons) {
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
+                                                       unsigned long long* reasons) {
   return give(device, reasons, 1);  // idle
 }
-nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* reasons) {
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
+                                                    unsigned long long* reasons) {
   return give(device, reasons, 1);
 }
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* value) {
@@ -173,7 +194,8 @@ nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* value) {
   return give(device, value, NVML_COMPUTEMODE_DEFAULT);
 }
-nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t* current, nvmlEnableState_t* pending) {
+nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t* current,
+                                  nvmlEnableState_t* pending) {
   if (index_of(device) < 0 || !current || !pending) return NVML_ERROR_INVALID_ARGUMENT;
   if (geforce()) return NVML_ERROR_NOT_SUPPORTED;
   *current = *pending = NVML_FEATURE_ENABLED;
@@ -188,8 +210,12 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned* current, unsign
   *current = *pending = 0;
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned* value) { return give(device, value, 0); }
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned* value) { return give(device, value, 0); }
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned* value) {
+  return give(device, value, 0);
+}
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned* value) {
+  return give(device, value, 0);
+}
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned* value) {
   return give(device, value, pcie_generation());
@@ -197,12 +223,19 @@ nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned* 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned* value) {
   return give(device, value, pcie_generation());
 }
-nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned* value) { return give(device, value, 16); }
-nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned* value) { return give(device, value, 16); }
-nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int, unsigned* value) { return give(device, value, 0); }
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned* value) {
+  return give(device, value, 16);
+}
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned* value) {
+  return give(device, value, 16);
+}
+nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int, unsigned* value) {
+  return give(device, value, 0);
+}
 
 // This process, when it holds memory on the device.
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* number, nvmlProcessInfo_t* infos) {
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* number,
+                                                     nvmlProcessInfo_t* infos) {
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
@@ -215,10 +248,12 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
   if (present && infos) infos[0] = {static_cast<unsigned>(::getpid()), used(own), ~0u, ~0u};
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* number, nvmlProcessInfo_t* infos) {
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* number,
+                                                     nvmlProcessInfo_t* infos) {
   return nvmlDeviceGetComputeRunningProcesses_v3(device, number, infos);
 }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* number, nvmlProcessInfo_v1_t* infos) {
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned* number,
+                                                  nvmlProcessInfo_v1_t* infos) {
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
@@ -229,7 +264,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned*
   if (present && infos) infos[0] = {static_cast<unsigned>(::getpid()), used(own)};
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* number, nvmlProcessInfo_t*) {
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* number,
+                                                      nvmlProcessInfo_t*) {
   return give(device, number, 0);
 }
 
@@ -237,13 +273,16 @@ nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned size, unsign
   if (index_of(device) < 0 || !set || size == 0) return NVML_ERROR_INVALID_ARGUMENT;
   std::fill(set, set + size, 0ul);
   long cpus = ::sysconf(_SC_NPROCESSORS_ONLN);
-  for (long cpu = 0; cpu < cpus && cpu < static_cast<long>(size) * 64; ++cpu) set[cpu / 64] |= 1ul << (cpu % 64);
+  for (long cpu = 0; cpu < cpus && cpu < static_cast<long>(size) * 64; ++cpu)
+    set[cpu / 64] |= 1ul << (cpu % 64);
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned size, unsigned long* set, unsigned) {
+nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t device, unsigned size,
+                                                 unsigned long* set, unsigned) {
   return nvmlDeviceGetCpuAffinity(device, size, set);
 }
-nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned size, unsigned long* set, unsigned) {
+nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned size, unsigned long* set,
+                                         unsigned) {
   if (index_of(device) < 0 || !set || size == 0) return NVML_ERROR_INVALID_ARGUMENT;
   std::fill(set, set + size, 0ul);
   set[0] = 1;

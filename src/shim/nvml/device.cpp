@@ -20,11 +20,13 @@ std::string uuid(int index) {
   unsigned char bytes[16];
   session::device_uuid(0, bytes);  // the prefix; the last two bytes are the number within the job
   int number = index + session::state().settings.node * count();
-  bytes[14] = static_cast<unsigned char>(number >> 8), bytes[15] = static_cast<unsigned char>(number);
+  bytes[14] = static_cast<unsigned char>(number >> 8),
+  bytes[15] = static_cast<unsigned char>(number);
   char text[48];
-  std::snprintf(text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", bytes[0],
-                bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10],
-                bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]);
+  std::snprintf(
+      text, sizeof text, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+      bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8],
+      bytes[9], bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]);
   return text;
 }
 
@@ -78,27 +80,43 @@ nvmlReturn_t nvmlShutdown() {
 
 const char* nvmlErrorString(nvmlReturn_t result) {
   switch (result) {
-    case NVML_SUCCESS: return "The operation was successful";
-    case NVML_ERROR_UNINITIALIZED: return "NVML was not first initialized with nvmlInit()";
-    case NVML_ERROR_INVALID_ARGUMENT: return "A supplied argument is invalid";
-    case NVML_ERROR_NOT_SUPPORTED: return "The requested operation is not available on target device";
-    case NVML_ERROR_NOT_FOUND: return "A query to find an object was unsuccessful";
-    case NVML_ERROR_INSUFFICIENT_SIZE: return "An input argument is not large enough";
-    case NVML_ERROR_DRIVER_NOT_LOADED: return "NVIDIA driver is not loaded";
-    case NVML_ERROR_FUNCTION_NOT_FOUND: return "Local version of NVML doesn't implement this function";
-    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "The provided version is invalid/unsupported";
-    default: return "An internal driver error occurred";
+    case NVML_SUCCESS:
+      return "The operation was successful";
+    case NVML_ERROR_UNINITIALIZED:
+      return "NVML was not first initialized with nvmlInit()";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "A supplied argument is invalid";
+    case NVML_ERROR_NOT_SUPPORTED:
+      return "The requested operation is not available on target device";
+    case NVML_ERROR_NOT_FOUND:
+      return "A query to find an object was unsuccessful";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+      return "An input argument is not large enough";
+    case NVML_ERROR_DRIVER_NOT_LOADED:
+      return "NVIDIA driver is not loaded";
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return "Local version of NVML doesn't implement this function";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "The provided version is invalid/unsupported";
+    default:
+      return "An internal driver error occurred";
   }
 }
 
-nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned size) { return give_text("595.45.04", text, size); }
-nvmlReturn_t nvmlSystemGetNVMLVersion(char* text, unsigned size) { return give_text("13.595.45.04", text, size); }
+nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  return give_text("595.45.04", text, size);
+}
+nvmlReturn_t nvmlSystemGetNVMLVersion(char* text, unsigned size) {
+  return give_text("13.595.45.04", text, size);
+}
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int* version) {
   if (!version) return NVML_ERROR_INVALID_ARGUMENT;
   *version = session::driver_version;
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) { return nvmlSystemGetCudaDriverVersion(version); }
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  return nvmlSystemGetCudaDriverVersion(version);
+}
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* text, unsigned size) {
   char path[64], name[256] = {};
   std::snprintf(path, sizeof path, "/proc/%u/comm", pid);
@@ -144,7 +162,9 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* text, nvmlDevice_t* device) {
     if (uuid(i) == text) return find(i, device);
   return NVML_ERROR_NOT_FOUND;
 }
-nvmlReturn_t nvmlDeviceGetHandleBySerial(const char*, nvmlDevice_t*) { return NVML_ERROR_NOT_FOUND; }
+nvmlReturn_t nvmlDeviceGetHandleBySerial(const char*, nvmlDevice_t*) {
+  return NVML_ERROR_NOT_FOUND;
+}
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index) {
   int own = index_of(device);
@@ -152,7 +172,9 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* index) {
   *index = static_cast<unsigned>(own);
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* number) { return nvmlDeviceGetIndex(device, number); }
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* number) {
+  return nvmlDeviceGetIndex(device, number);
+}
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char* text, unsigned size) {
   if (index_of(device) < 0) return NVML_ERROR_INVALID_ARGUMENT;
   return give_text(session::gpu().marketing, text, size);
@@ -186,6 +208,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* info) {
 nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t* info) {
   return nvmlDeviceGetPciInfo_v3(device, info);
 }
-nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* info) { return nvmlDeviceGetPciInfo_v3(device, info); }
+nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* info) {
+  return nvmlDeviceGetPciInfo_v3(device, info);
+}
 
 }  // extern "C"

@@ -1,4 +1,5 @@
-// The GPUs of the emulated node as NVML counts them: all of them, whatever CUDA_VISIBLE_DEVICES says.
+// The GPUs of the emulated node as NVML counts them: all of them, whatever CUDA_VISIBLE_DEVICES
+// says.
 #pragma once
 
 #include <string>
@@ -13,7 +14,9 @@ namespace maya::shim::nvml {
 inline int count() { return session::state().settings.cluster.gpus_per_node; }
 
 // A handle is the index, offset so that it is never null.
-inline abi::nvmlDevice_t handle(int index) { return reinterpret_cast<abi::nvmlDevice_t>(0x4d4e'0000L + index); }
+inline abi::nvmlDevice_t handle(int index) {
+  return reinterpret_cast<abi::nvmlDevice_t>(0x4d4e'0000L + index);
+}
 inline int index_of(abi::nvmlDevice_t device) {
   auto index = reinterpret_cast<long>(device) - 0x4d4e'0000L;
   return index >= 0 && index < count() ? static_cast<int>(index) : -1;

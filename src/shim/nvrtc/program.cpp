@@ -56,7 +56,8 @@ nvrtcResult text_of(nvrtcProgram program, char* to) {
   return NVRTC_SUCCESS;
 }
 
-constexpr int kArchitectures[] = {50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120};
+constexpr int kArchitectures[] = {50, 52, 53, 60, 61, 62,  70,  72, 75,
+                                  80, 86, 87, 89, 90, 100, 103, 120};
 
 }  // namespace
 
@@ -64,17 +65,28 @@ extern "C" {
 
 const char* nvrtcGetErrorString(nvrtcResult result) {
   switch (result) {
-    case NVRTC_SUCCESS: return "NVRTC_SUCCESS";
-    case NVRTC_ERROR_OUT_OF_MEMORY: return "NVRTC_ERROR_OUT_OF_MEMORY";
-    case NVRTC_ERROR_PROGRAM_CREATION_FAILURE: return "NVRTC_ERROR_PROGRAM_CREATION_FAILURE";
-    case NVRTC_ERROR_INVALID_INPUT: return "NVRTC_ERROR_INVALID_INPUT";
-    case NVRTC_ERROR_INVALID_PROGRAM: return "NVRTC_ERROR_INVALID_PROGRAM";
-    case NVRTC_ERROR_INVALID_OPTION: return "NVRTC_ERROR_INVALID_OPTION";
-    case NVRTC_ERROR_COMPILATION: return "NVRTC_ERROR_COMPILATION";
-    case NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION: return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
-    case NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION: return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
-    case NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID: return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
-    default: return "NVRTC_ERROR_INTERNAL_ERROR";
+    case NVRTC_SUCCESS:
+      return "NVRTC_SUCCESS";
+    case NVRTC_ERROR_OUT_OF_MEMORY:
+      return "NVRTC_ERROR_OUT_OF_MEMORY";
+    case NVRTC_ERROR_PROGRAM_CREATION_FAILURE:
+      return "NVRTC_ERROR_PROGRAM_CREATION_FAILURE";
+    case NVRTC_ERROR_INVALID_INPUT:
+      return "NVRTC_ERROR_INVALID_INPUT";
+    case NVRTC_ERROR_INVALID_PROGRAM:
+      return "NVRTC_ERROR_INVALID_PROGRAM";
+    case NVRTC_ERROR_INVALID_OPTION:
+      return "NVRTC_ERROR_INVALID_OPTION";
+    case NVRTC_ERROR_COMPILATION:
+      return "NVRTC_ERROR_COMPILATION";
+    case NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION:
+      return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
+    case NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION:
+      return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
+    case NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID:
+      return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
+    default:
+      return "NVRTC_ERROR_INTERNAL_ERROR";
   }
 }
 
@@ -98,8 +110,8 @@ nvrtcResult nvrtcGetSupportedArchs(int* architectures) {
   return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int, const char* const*,
-                               const char* const*) {
+nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const char*, int,
+                               const char* const*, const char* const*) {
   session::Call call;
   if (!program || !source) return NVRTC_ERROR_INVALID_INPUT;
   auto* own = new (std::nothrow) Program;
@@ -148,11 +160,17 @@ nvrtcResult nvrtcGetLoweredName(nvrtcProgram program, const char* expression, co
   return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, std::size_t* size) { return size_of(program, size); }
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, std::size_t* size) {
+  return size_of(program, size);
+}
 nvrtcResult nvrtcGetPTX(nvrtcProgram program, char* to) { return text_of(program, to); }
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, std::size_t* size) { return size_of(program, size); }
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, std::size_t* size) {
+  return size_of(program, size);
+}
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char* to) { return text_of(program, to); }
-nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram program, std::size_t* size) { return size_of(program, size); }
+nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram program, std::size_t* size) {
+  return size_of(program, size);
+}
 nvrtcResult nvrtcGetLTOIR(nvrtcProgram program, char* to) { return text_of(program, to); }
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, std::size_t* size) {
   if (!program) return NVRTC_ERROR_INVALID_PROGRAM;

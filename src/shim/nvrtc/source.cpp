@@ -62,7 +62,8 @@ std::vector<std::string> kernels(std::string_view source) {
         open = skip_group(code, open);
         continue;
       }
-      if (!word.empty() && std::find(names.begin(), names.end(), word) == names.end()) names.push_back(word);
+      if (!word.empty() && std::find(names.begin(), names.end(), word) == names.end())
+        names.push_back(word);
       break;
     }
   }
@@ -85,7 +86,8 @@ std::string ptx(const std::vector<std::string>& names, std::string_view target) 
   std::string text = "// maya-nvrtc\n.version 8.0\n.target ";
   text += target;
   text += "\n.address_size 64\n";
-  for (const std::string& name : names) text += "\n.visible .entry " + name + "(\n)\n{\n  ret;\n}\n";
+  for (const std::string& name : names)
+    text += "\n.visible .entry " + name + "(\n)\n{\n  ret;\n}\n";
   return text;
 }
 

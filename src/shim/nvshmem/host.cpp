@@ -1,5 +1,6 @@
-// The host calls of NVSHMEM that torch binds to: the library initializes, allocates on the device and moves data by
-// copies. Peers are other processes' devices, whose memory this process does not see.
+// The host calls of NVSHMEM that torch binds to: the library initializes, allocates on the device
+// and moves data by copies. Peers are other processes' devices, whose memory this process does not
+// see.
 #include <atomic>
 #include <cstring>
 
@@ -28,7 +29,8 @@ int copy(const char* name, std::size_t bytes, void* to, CUstream_st* stream) {
 
 extern "C" {
 
-int nvshmemid_hostlib_init_attr(int requested, int* provided, unsigned, void*, long, void (*)(void**, void**)) {
+int nvshmemid_hostlib_init_attr(int requested, int* provided, unsigned, void*, long,
+                                void (*)(void**, void**)) {
   session::Call call;
   if (provided) *provided = requested;
   status = 2;  // bootstrapped and initialized
@@ -65,20 +67,26 @@ void nvshmem_barrier_all() { session::Call call; }
 void* nvshmem_malloc(std::size_t bytes) {
   session::Call call;
   void* address = nullptr;
-  return session::allocate(&address, bytes, maya::device::MemoryKind::device) == 0 ? address : nullptr;
+  return session::allocate(&address, bytes, maya::device::MemoryKind::device) == 0 ? address
+                                                                                   : nullptr;
 }
 void nvshmem_free(void* address) {
   session::Call call;
   if (address) session::release(address);
 }
 // Only the own copy of a symmetric object has an address here.
-void* nvshmem_ptr(const void* address, int pe) { return pe == rank ? const_cast<void*>(address) : nullptr; }
+void* nvshmem_ptr(const void* address, int pe) {
+  return pe == rank ? const_cast<void*>(address) : nullptr;
+}
 void* nvshmemx_mc_ptr(int, const void*) { return nullptr; }
 
-int nvshmemx_alltoallmem_on_stream(int, void* to, const void*, std::size_t bytes, CUstream_st* stream) {
-  return copy("nvshmemx_alltoallmem_on_stream", bytes * static_cast<std::size_t>(ranks.load()), to, stream);
+int nvshmemx_alltoallmem_on_stream(int, void* to, const void*, std::size_t bytes,
+                                   CUstream_st* stream) {
+  return copy("nvshmemx_alltoallmem_on_stream", bytes * static_cast<std::size_t>(ranks.load()), to,
+              stream);
 }
-int nvshmemx_broadcastmem_on_stream(int, void* to, const void*, std::size_t bytes, int, CUstream_st* stream) {
+int nvshmemx_broadcastmem_on_stream(int, void* to, const void*, std::size_t bytes, int,
+                                    CUstream_st* stream) {
   return copy("nvshmemx_broadcastmem_on_stream", bytes, to, stream);
 }
 void nvshmemx_getmem_on_stream(void* to, const void*, std::size_t bytes, int, CUstream_st* stream) {
@@ -87,10 +95,12 @@ void nvshmemx_getmem_on_stream(void* to, const void*, std::size_t bytes, int, CU
 void nvshmemx_putmem_on_stream(void* to, const void*, std::size_t bytes, int, CUstream_st* stream) {
   copy("nvshmemx_putmem_on_stream", bytes, to, stream);
 }
-void nvshmemx_putmem_signal_on_stream(void* to, const void*, std::size_t bytes, std::uint64_t*, std::uint64_t, int, int,
-                                      CUstream_st* stream) {
+void nvshmemx_putmem_signal_on_stream(void* to, const void*, std::size_t bytes, std::uint64_t*,
+                                      std::uint64_t, int, int, CUstream_st* stream) {
   copy("nvshmemx_putmem_signal_on_stream", bytes, to, stream);
 }
-void nvshmemx_signal_wait_until_on_stream(std::uint64_t*, int, std::uint64_t, CUstream_st*) { session::Call call; }
+void nvshmemx_signal_wait_until_on_stream(std::uint64_t*, int, std::uint64_t, CUstream_st*) {
+  session::Call call;
+}
 
 }  // extern "C"
