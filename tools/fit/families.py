@@ -228,24 +228,34 @@ def memory_fp16(folder, chips):
     return sections, rows
 
 
-ATTENTION = dict(floor_ns=(2000, 30000), forward=(0.1, 1.1), backward=(0.1, 1.1), head64=(0.5, 1.2), head256=(0.5, 1.3),
+ATTENTION = dict(floor_ns=(2000, 8000), forward=(0.1, 1.1), backward=(0.1, 1.1), head64=(0.5, 1.2), head256=(0.5, 1.3),
                  causal=(0.7, 1.15), start=(0, 900), start_backward=(0, 1500), tail=(0, 1), mask=(0, 2))
 
 
 class AttentionSweep(Family):
     """Forward alone or forward and backward together, as the charts give them."""
 
-    def __init__(self, chip, table, free, base):
+    def __init__(self, chip, table, free, base, kernel, ratio=None):
+        # Where only the sum of both directions was measured, the ratio of their rates comes from another GPU.
+        self.ratio = ratio
+
         def text(r, direction):
             return (f"attention batch={r.batch} heads={r.n_heads} kv_heads={r.n_heads} seq_q={r.seqlen} seq_k={r.seqlen} "
-                    f"head_dim={r.head_dim} dtype=f16 causal={r.causal} direction={direction}")
+                    f"head_dim={r.head_dim} dtype=f16 causal={r.causal} direction={direction} kernel={kernel}")
         table = table.assign(text=[text(r, "forward") for r in table.itertuples()])
         super().__init__("attention", chip, table, free, base, (base,), trees=0, rounds=6)
         self.back = [text(r, "backward") for r in table.itertuples()]
         self.both = (table["mode"] == "fwd_bwd").values.astype(float)
         self.back_ops = shipped.Ops(self.back)
 
+    def tied(self, params):
+        if not self.ratio:
+            return params
+        return {**params, "backward": float(f"{params['forward'] * self.ratio[0]:.6g}"),
+                "start_backward": float(f"{params['start'] * self.ratio[1]:.6g}")}
+
     def times(self, params, rows=None):
+        params = self.tied(params)
         ns = shipped.evaluate("attention", self.chip, self.ops, params)
         ns = ns + self.both * shipped.evaluate("attention", self.chip, self.back_ops, params)
         return ns if rows is None else ns[rows]
@@ -275,16 +285,18 @@ def attention(folder, chips):
                 free.pop(key)
         if not (d["mode"] == "fwd").any():
             # Only the sum is known: keep the split of the other GPU's fit.
-            free.pop("head256")
+            for key in ("head256", "backward", "start_backward"):
+                free.pop(key)
             base["head256"] = 0.95
-        family = AttentionSweep(chips[gpu], d, free, base)
+        family = AttentionSweep(chips[gpu], d, free, base, section, None if (d["mode"] == "fwd").any() else ratio)
         rows += validated(part, f"attention {impl}", family, gpu, "sequence lengths", d.seqlen.values, 6)[:1]
         params, _, _ = family.physics(np.arange(len(d)))
         if impl == "flash2" and gpu == "h100-sxm":
-            ratio = params["backward"] / params["forward"]
-        if (d["mode"] == "fwd").all():
-            params["backward"] = float(f"{params['forward'] * ratio:.6g}")
-            free["backward"] = None
+            ratio = (params["backward"] / params["forward"], 1.4)  # of the start: assumed
+        if "backward" not in free:
+            family.ratio = ratio
+            params = family.tied(params)
+            free["backward"] = free["start_backward"] = None
         golden(family, (params, [], None))
         sections.append((f"attention.{section} {scope}", f"attention {impl} {gpu}", only(params, free, "head256"),
                          family.bounds, None))
