@@ -219,6 +219,7 @@ int run(const Options& options, std::vector<std::string> command) {
 
   file.ended = launch::now_utc();
   file.exit_code = *code;
+  launch::name_orphans(directory->path());
   file.recordings = count_recordings(directory->path());
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());

@@ -5,11 +5,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 namespace maya::launch {
 
@@ -35,7 +37,8 @@ bool belongs_to_a_run(const fs::path& entry) {
   std::string name = entry.filename().string();
   return name == "run.toml" || name == "device.txt" || name == "prediction.json" ||
          name == "report.html" || name == "timeline.pftrace" || name == "notes.txt" ||
-         name == ".lock" || name == "stdout" || name == "exchange" || name.rfind("rank-", 0) == 0;
+         name == ".lock" || name == "stdout" || name == "exchange" || name.rfind("rank-", 0) == 0 ||
+         name.rfind("process-", 0) == 0;
 }
 
 }  // namespace
@@ -90,6 +93,23 @@ Result<RunDirectory> RunDirectory::create(const std::string& wanted, const std::
     if (code) return cannot_write(entry.path().string(), code.message());
   }
   return run;
+}
+
+void name_orphans(const std::string& directory) {
+  std::vector<std::string> orphans;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (name.rfind("process-", 0) == 0 && entry.path().extension() == ".maya")
+      orphans.push_back(entry.path());
+  }
+  std::sort(orphans.begin(), orphans.end());
+  for (const auto& orphan : orphans) {
+    std::string rank = directory + "/rank-0.maya";
+    for (int i = 2; fs::exists(rank); ++i) rank = fmt::format("{}/rank-0.{}.maya", directory, i);
+    fs::rename(orphan + ".tail", rank + ".tail", ignored);
+    fs::rename(orphan, rank, ignored);
+  }
 }
 
 Status write_file(const std::string& path, const std::string& text) {

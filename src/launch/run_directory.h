@@ -28,6 +28,10 @@ class RunDirectory {
   bool replaced_{};
 };
 
+// A process is recorded under its number until it learns its rank or ends. One that was killed
+// before that was alone: its recording becomes rank 0's. To be called when the command has ended.
+void name_orphans(const std::string& directory);
+
 // Whole file, atomically: a reader sees the old or the new text. Says so when the disk is full.
 Status write_file(const std::string& path, const std::string& text);
 

@@ -63,6 +63,16 @@ TEST_F(RunDirectoryTest, AForeignDirectoryIsNotTouched) {
   EXPECT_FALSE(fs::exists("home/.lock"));
 }
 
+TEST_F(RunDirectoryTest, TheRecordingOfAKilledProcessGetsARank) {
+  for (const char* name : {"process-12.maya", "process-12.maya.tail", "process-7.maya"})
+    std::ofstream(name) << name;
+  name_orphans(".");
+  EXPECT_TRUE(fs::exists("rank-0.maya"));
+  EXPECT_TRUE(fs::exists("rank-0.maya.tail"));
+  EXPECT_TRUE(fs::exists("rank-0.2.maya"));
+  EXPECT_FALSE(fs::exists("process-7.maya"));
+}
+
 TEST_F(RunDirectoryTest, AFullDiskIsSaid) {
   if (!fs::exists("/dev/full")) GTEST_SKIP();
   std::error_code code;

@@ -61,9 +61,9 @@ WORKLOADS = [
     Workload("moe", "moe.py", ranks=2, test=True),
     Workload("sparse-embedding", "sparse_embedding.py"),
     Workload("profiler", "profiler.py"),
-    Workload("hf-llama", "hugging_face.py --model llama", needs=("transformers", "accelerate")),
-    Workload("hf-bert", "hugging_face.py --model bert", needs=("transformers", "accelerate")),
-    Workload("hf-vit", "hugging_face.py --model vit", needs=("transformers", "accelerate")),
+    Workload("hf-llama", "hugging_face.py --model llama", cluster="h100-sxm", needs=("transformers", "accelerate")),
+    Workload("hf-bert", "hugging_face.py --model bert", cluster="h100-sxm", needs=("transformers", "accelerate")),
+    Workload("hf-vit", "hugging_face.py --model vit", cluster="h100-sxm", needs=("transformers", "accelerate")),
     Workload("hf-llama-accelerate", "accelerate launch --num_processes 2 --num_machines 1 --multi_gpu "
              "--mixed_precision bf16 --dynamo_backend no tests/workloads/hugging_face.py --model llama",
              ranks=2, plain=True, needs=("transformers", "accelerate")),
