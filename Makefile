@@ -46,7 +46,7 @@ bench: build    ## the figures of bench/, as ratios
 fuzz:           ## a minute of each fuzzer
 	@tools/setup debian clang
 	cmake --preset fuzz
-	cmake --build --preset fuzz
+	cmake --build --preset fuzz --target $(notdir $(basename $(wildcard fuzz/*_fuzzer.cpp)))
 	@found=0; for f in build/fuzz/bin/*_fuzzer; do [ -x $$f ] || continue; found=1; \
 	  mkdir -p build/fuzz/corpus/$$(basename $$f); \
 	  $$f -max_total_time=$${FUZZ_SECONDS:-60} -rss_limit_mb=4096 build/fuzz/corpus/$$(basename $$f) || exit 1; done; \
