@@ -184,10 +184,13 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           d.semantics.kind = Semantics::Kind::histogram;
           d.semantics.function = "count";
           d.semantics.k = work.table_rows;
-          d.semantics.scalar =
-              is_integer(in) ? static_cast<double>(a.at<std::int64_t>(4)) : a.at<double>(4);
-          d.semantics.scalar2 =
-              is_integer(in) ? static_cast<double>(a.at<std::int64_t>(5)) : a.at<double>(5);
+          // Bounds in the accumulation type: long, or float for all but double.
+          auto bound = [&](std::size_t p) {
+            if (is_integer(in)) return static_cast<double>(a.integer(p));
+            return a.size(p) == 4 ? static_cast<double>(a.at<float>(p)) : a.at<double>(p);
+          };
+          d.semantics.scalar = bound(4);
+          d.semantics.scalar2 = bound(5);
           d.semantics.outputs = {operand(out)};
           d.semantics.inputs = {operand(from)};
           write(d, out.address, out.elements * out.element_bytes);

@@ -78,8 +78,11 @@ Made strided_index(const Kernel& kernel, const Name& name) {
         }
         if (!shaped) return;
         d.semantics = strided_move(a, offsets, lambda, dtype, size);
-        if (!scatter && !flip && !d.semantics.outputs.empty())
-          write(d, d.semantics.outputs[0].address, offsets.span(0, size, true));
+        if (flip || d.semantics.outputs.empty()) return;
+        std::int64_t span = offsets.span(0, size, true);
+        if (scatter)
+          for (const auto& step : d.semantics.steps) span += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
+        write(d, d.semantics.outputs[0].address, span);
       },
       is_integer(dtype));
 }

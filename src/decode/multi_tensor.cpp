@@ -207,7 +207,13 @@ class MultiTensor : public Decoder {
         if (t >= layout.tensors) break;
         std::int64_t rest = size_at(arguments, t) - chunk_of(arguments, b) * chunk;
         if (rest > 0) elements += std::min(rest, chunk);
-        if (t != previous) ++tensors, previous = t;
+        if (t == previous) continue;
+        ++tensors, previous = t;
+        // Which lists a functor writes is its own business: all count as written. What else it points at
+        // (flags, scales) it reads, but for a norm, which writes its results there.
+        for (int list = 0; list < depth && !pass.norm; ++list)
+          write(out, arguments.pointer(table, 8u * (static_cast<std::size_t>(list) * layout.tensors + t)),
+                size_at(arguments, t) * std::max(pass.fused ? 4 : 1, bits(pass.dtype) / 8));
       }
     } else {
       elements = static_cast<std::int64_t>(arguments.grid(0)) * chunk;  // upper bound

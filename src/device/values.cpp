@@ -12,7 +12,7 @@ void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 }  // namespace
 
 Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span) {
-  std::uint64_t words = span / grain / 64 + 1;
+  std::uint64_t fine = span / grain / 64 + 64, words = fine + span / coarse / 64 + 1;
   void* map = mmap(nullptr, words * 8, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED || span == 0) {
@@ -23,10 +23,34 @@ Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span
   bits_ = static_cast<std::atomic<std::uint64_t>*>(map);
 }
 
+bool Values::possible_in(std::uint64_t address, std::uint64_t bytes) const {
+  std::uint64_t offset = address - base_;
+  if (offset >= span_ || bytes == 0) return false;
+  std::uint64_t last = offset + std::min(bytes, span_ - offset) - 1;
+  for (std::uint64_t chunk = offset / coarse; chunk <= last / coarse; ++chunk) {
+    std::uint64_t word = coarse_bits()[chunk / 64].load(std::memory_order_relaxed) >> (chunk % 64);
+    if (word == 0) {
+      chunk |= 63;
+      continue;
+    }
+    if ((word & 1) == 0) continue;
+    std::uint64_t bit = std::max(offset, chunk * coarse) / grain;
+    std::uint64_t end = std::min(last, chunk * coarse + coarse - 1) / grain;
+    while (bit <= end) {
+      std::uint64_t fine = bits_[bit / 64].load(std::memory_order_relaxed) >> (bit % 64);
+      if (fine != 0 && bit + static_cast<std::uint64_t>(__builtin_ctzll(fine)) <= end) return true;
+      bit = (bit | 63) + 1;
+    }
+  }
+  return false;
+}
+
 void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t last = (address + bytes - 1 - base_) / grain;
   for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit)
     bits_[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
+  for (std::uint64_t bit = (address - base_) / coarse; bit <= (address + bytes - 1 - base_) / coarse; ++bit)
+    coarse_bits()[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
 }
 
 // Clears the grains in which nothing known is left.
@@ -39,6 +63,13 @@ void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
     if (!here && it != map_.begin()) here = std::prev(it)->second.end > begin;
     if (!here)
       bits_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_relaxed);
+  }
+  for (std::uint64_t bit = (address - base_) / coarse; bit <= (address + bytes - 1 - base_) / coarse; ++bit) {
+    constexpr std::uint64_t words = coarse / grain / 64;
+    bool empty = true;
+    for (std::uint64_t word = bit * words; empty && word < (bit + 1) * words; ++word)
+      empty = bits_[word].load(std::memory_order_relaxed) == 0;
+    if (empty) coarse_bits()[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_relaxed);
   }
 }
 

@@ -20,6 +20,7 @@ namespace maya::device {
 class Values {
  public:
   static constexpr std::uint64_t grain = 512;
+  static constexpr std::uint64_t coarse = grain * 4096;
 
   // A result that other processes contribute to (a small collective): resolved when somebody looks.
   class Pending {
@@ -37,6 +38,9 @@ class Values {
     std::uint64_t bit = offset / grain;
     return (bits_[bit / 64].load(std::memory_order_relaxed) >> (bit % 64)) & 1;
   }
+
+  // The same for a range. Long ranges are nearly free: a second bitmap has one bit per 2 MB.
+  bool possible_in(std::uint64_t address, std::uint64_t bytes) const;
 
   void store(std::uint64_t address, const void* from, std::uint64_t bytes);
   // Zeros for unknown bytes; true if all were known.
@@ -66,6 +70,8 @@ class Values {
   bool covered(std::uint64_t address, std::uint64_t bytes) const;
   void set_bits(std::uint64_t address, std::uint64_t bytes);
   void clear_bits(std::uint64_t address, std::uint64_t bytes);
+  // Behind the fine bitmap.
+  std::atomic<std::uint64_t>* coarse_bits() const { return bits_ + span_ / grain / 64 + 64; }
   bool inside(std::uint64_t address, std::uint64_t bytes) const {
     return address - base_ < span_ && bytes <= span_ - (address - base_);
   }

@@ -74,22 +74,54 @@ std::uint64_t hash_bytes(const std::byte* bytes, std::size_t count, std::uint64_
   return h ^ (h >> 29);
 }
 
-// Whether an argument points at bytes whose value is known: then the launch must be looked at closely.
-bool meets_values(const Function& function, void* const* arguments) {
+std::uint64_t argument_word(void* const* arguments, std::size_t parameter, std::size_t offset) {
+  std::uint64_t word;
+  std::memcpy(&word, static_cast<const char*>(arguments[parameter]) + offset, 8);
+  return word;
+}
+
+// Whether an argument points at bytes whose value is known, or a known value lies somewhere in what the
+// launch writes: then it must be looked at closely.
+bool meets_values(const Function& function, const Function::Seen* seen, void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto* bytes = static_cast<const char*>(arguments[i]);
-    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, bytes + at, 8);
-      if (s.values.possible(word)) return true;
-    }
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8)
+      if (s.values.possible(argument_word(arguments, i, at))) return true;
+  if (seen == nullptr) return true;
+  for (std::uint32_t i = 0; i < seen->writes; ++i) {
+    const auto& write = function.writes[seen->first_write + i];
+    if (s.values.possible_in(argument_word(arguments, write.parameter, write.offset), write.bytes)) return true;
   }
   return false;
 }
 
-void forget_arguments(const Function& function, void* const* arguments) {
+// Addresses written, as places in the arguments. Where the decoder does not say, every pointer to an
+// allocation that is large enough to be the output.
+std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
+  std::vector<Function::Write> found;
+  const auto& sizes = function.code.parameter_sizes;
+  constexpr std::size_t most = 1024;  // of lists of tensors
+  auto bytes = static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
+  if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work); other != nullptr && other->pointers > 0)
+    bytes = static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most; at += 8) {
+      std::uint64_t word = argument_word(arguments, i, at), reach = 0;
+      if (decoded.accesses.empty()) {
+        // Small tensors of many kinds share an allocation: there only what the pointer meets is forgotten.
+        constexpr std::uint64_t shared = 1 << 20;
+        if (bytes >= shared && state().memory.extent(word) >= bytes) reach = bytes;
+      } else {
+        for (const auto& access : decoded.accesses)
+          if (access.write && access.address == word) reach = std::max(reach, access.bytes);
+      }
+      if (reach > device::Values::grain) found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
+    }
+  return found;
+}
+
+void forget_arguments(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -100,6 +132,8 @@ void forget_arguments(const Function& function, void* const* arguments) {
       s.values.forget_from(word);
     }
   }
+  for (const auto& write : find_writes(function, decoded, arguments))
+    s.values.forget(argument_word(arguments, write.parameter, write.offset), write.bytes);
 }
 
 void apply_values(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
@@ -109,23 +143,23 @@ void apply_values(const Function& function, const decode::Decoded& decoded, void
     return;
   }
   if (decoded.accesses.empty()) {
-    forget_arguments(function, arguments);
+    forget_arguments(function, decoded, arguments);
     return;
   }
   for (const auto& access : decoded.accesses)
     if (access.write) s.values.forget(access.address, access.bytes);
 }
 
-std::uint32_t* find_seen(Function& function, std::uint64_t hash) {
+Function::Seen* find_seen(Function& function, std::uint64_t hash) {
   if (function.seen.empty()) return nullptr;
   std::size_t mask = function.seen.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
-    if (function.seen[i].hash == hash) return &function.seen[i].op;
+    if (function.seen[i].hash == hash) return &function.seen[i];
     if (function.seen[i].hash == 0) return nullptr;
   }
 }
 
-void add_seen(Function& function, std::uint64_t hash, std::uint32_t op) {
+void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, const std::vector<Function::Write>& writes) {
   if (function.seen_count * 2 >= function.seen.size()) {
     std::vector<Function::Seen> old = std::move(function.seen);
     function.seen.assign(std::max<std::size_t>(old.size() * 2, 8), {});
@@ -138,7 +172,8 @@ void add_seen(Function& function, std::uint64_t hash, std::uint32_t op) {
   }
   std::size_t mask = function.seen.size() - 1, i = hash & mask;
   while (function.seen[i].hash != 0) i = (i + 1) & mask;
-  function.seen[i] = {hash, op};
+  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()), static_cast<std::uint32_t>(writes.size())};
+  function.writes.insert(function.writes.end(), writes.begin(), writes.end());
   ++function.seen_count;
 }
 
@@ -322,19 +357,19 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
   std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry), sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
   hash = hash_bytes(key, key_bytes, hash) | 1;
-  std::uint32_t* seen = find_seen(function, hash);
-  bool values = function.touches_values || meets_values(function, arguments);
+  const Function::Seen* seen = find_seen(function, hash);
+  bool values = function.touches_values || meets_values(function, seen, arguments);
   if (seen != nullptr && !values) [[likely]]
-    return *seen;
+    return seen->op;
   decode::Decoded decoded = function.decoder->decode(launch);
   if (values) apply_values(function, decoded, arguments);
-  if (seen != nullptr) return *seen;
+  if (seen != nullptr) return seen->op;
   decoded.op.geometry = geometry;
   decoded.op.geometry.registers = function.code.registers;
   decoded.op.geometry.shared_bytes += function.code.static_shared;
   dump(function, geometry, arguments, decoded);
   std::uint32_t op = s.recorder.op(decoded.op);
-  add_seen(function, hash, op);
+  add_seen(function, hash, op, find_writes(function, decoded, arguments));
   return op;
 }
 

@@ -118,9 +118,16 @@ struct Function {
   struct Seen {
     std::uint64_t hash{};
     std::uint32_t op{};
+    std::uint32_t first_write{}, writes{};
   };
   std::vector<Seen> seen;
   std::size_t seen_count{};
+  // Where the arguments hold the addresses a launch writes to, and how far it writes.
+  struct Write {
+    std::uint16_t parameter{}, offset{};
+    std::uint64_t bytes{};
+  };
+  std::vector<Write> writes;
 };
 
 struct Pool {
