@@ -24,6 +24,51 @@ assert (torch.arange(6, device=job.device) + 2).cpu().tolist() == [2, 3, 4, 5, 6
 assert torch.tensor([3, 1, 2], device=job.device).cumsum(0).tolist() == [3, 4, 6]
 assert torch.tensor([5, 1], device=job.device).max().item() == 5
 
+def known(*numbers):
+    return torch.tensor(numbers, device=job.device)
+
+
+# Picking, placing, joining and listing known integers.
+x = known(3, 9, 4, 1)
+assert x[known(1, 0)].tolist() == [9, 3]
+assert x.index_select(0, known(2, 2)).tolist() == [4, 4]
+assert x.gather(0, known(2)).tolist() == [4]
+assert x.flip(0).tolist() == [1, 4, 9, 3]
+assert torch.cat([x, x]).tolist() == [3, 9, 4, 1, 3, 9, 4, 1]
+assert torch.stack([x, x]).sum(1).tolist() == [17, 17]
+assert (x > 3).nonzero().flatten().tolist() == [1, 2]
+assert torch.stack([x, x]).nonzero().tolist()[4] == [1, 0]
+assert x[x > 3].tolist() == [9, 4]
+assert torch.zeros(4, dtype=torch.long, device=job.device).scatter_(0, known(2), 5).tolist() == [0, 0, 5, 0]
+assert torch.zeros(3, dtype=torch.long, device=job.device).index_add_(0, known(1, 1, 2), known(1, 2, 3)).tolist() == [0, 3, 3]
+assert known(3, 1, 3).unique().tolist() == [1, 3]
+assert nn.functional.one_hot(x, 10).sum(0).tolist() == [0, 1, 0, 1, 1, 0, 0, 0, 0, 1]
+assert torch.arange(3, device=job.device).repeat_interleave(known(1, 2, 1)).tolist() == [0, 1, 1, 2]
+assert torch.histc(x.float(), bins=10, min=0, max=9).tolist() == [0, 1, 0, 1, 1, 0, 0, 0, 0, 1]
+
+# Experts chosen from scores nobody computed are balanced, and every count follows.
+tokens, experts, chosen = 64, 8, 2
+_, choice = torch.randn(tokens, experts, device=job.device).softmax(-1).topk(chosen, dim=-1)
+assert torch.bincount(choice.flatten(), minlength=experts).tolist() == [tokens * chosen // experts] * experts
+assert choice.flatten().argsort().unique().numel() == tokens * chosen
+mask = nn.functional.one_hot(choice, experts).permute(2, 1, 0)
+assert [torch.where(mask[e])[0].numel() for e in range(experts)] == [tokens * chosen // experts] * experts
+
+# What a kernel overwrites is never read as it was.
+for count in (3, 300, 5000):
+    old = torch.full((count,), 5, device=job.device)
+    del old
+    assert torch.randn(2 * count, device=job.device).tolist() == [0.0] * (2 * count)
+
+# The loss scale stays, and its tracker counts steps.
+model = nn.Linear(8, 8).to(job.device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+scaler.scale(model(torch.randn(4, 8, device=job.device)).sum()).backward()
+scaler.step(optimizer)
+scaler.update()
+assert scaler.get_scale() == 65536.0, scaler.get_scale()
+
 # Pinned memory through a DataLoader with workers.
 loader = DataLoader(TensorDataset(torch.arange(64)), batch_size=16, num_workers=1, pin_memory=True)
 seen = torch.cat([batch.to(job.device, non_blocking=True).cpu() for (batch,) in loader])
