@@ -73,9 +73,7 @@ function(maya_shim library)
     # Entry points have C linkage and default visibility; the version script keeps everything else inside.
     target_compile_options(${target} PRIVATE ${MAYA_WARNINGS} -fvisibility-inlines-hidden -fno-semantic-interposition)
     target_link_options(${target} PRIVATE -Wl,--version-script=${generated}/version.map -Wl,-soname,${soname} -Wl,-Bsymbolic-functions)
-    if(NOT MAYA_SHIM_ALLOW_UNDEFINED)
-      target_link_options(${target} PRIVATE -Wl,-z,defs)
-    endif()
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
     set_target_properties(
       ${target}
       PROPERTIES PREFIX ""

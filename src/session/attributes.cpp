@@ -33,7 +33,6 @@ void device_bus_id(int device, char* text, std::size_t bytes) {
 bool device_attribute(int attribute, int device, int& value) {
   const auto& g = gpu();
   const auto& cluster = state().settings.cluster;
-  const int capability = g.capability_major * 10 + g.capability_minor;
   const bool modern = g.capability_major >= 8;
   switch (attribute) {
     case 1: value = 1024; break;                       // threads per block
@@ -149,7 +148,6 @@ bool device_attribute(int attribute, int device, int& value) {
     case 135: case 136: case 137: case 138: case 139: case 140: case 141: case 142: case 143: case 144: value = 0; break;
     default: return false;
   }
-  (void)capability;
   return true;
 }
 

@@ -22,7 +22,6 @@ class HostClock {
         pending_ += gap;
       else
         long_enter(now);
-      entered_ = now;
     }
   }
   void leave() {
@@ -52,7 +51,7 @@ class HostClock {
   static std::uint64_t ns_per_tick_q32_;
   int depth_ = 0;
   bool resumed_ = false;
-  std::uint64_t last_exit_ = 0, entered_ = 0, pending_ = 0;
+  std::uint64_t last_exit_ = 0, pending_ = 0;
   std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0;
   long anchor_switches_ = 0;
   bool anchored_ = false;

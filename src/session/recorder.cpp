@@ -100,32 +100,31 @@ void Recorder::abandon() {
   begun_ = finished_ = true;
 }
 
-void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value, std::uint8_t flags,
-                      std::uint16_t aux) {
+std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) {
   bool resumed = false;
   std::uint64_t host = host_clock().take(resumed);
-  std::uint16_t thread = thread_number();
   if (host > 0xffffffffULL) [[unlikely]] {
     writer_.append(trace::Record{trace::Kind::host_gap, 0, thread, 0, 0, 0, static_cast<std::uint32_t>(host / 1000)});
     host %= 1000;
   }
   if (resumed) flags |= trace::Flag::resumed;
-  writer_.append(trace::Record{kind, flags, thread, static_cast<std::uint32_t>(host), stream, aux, value});
+  return static_cast<std::uint32_t>(host);
+}
+
+void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value, std::uint8_t flags,
+                      std::uint16_t aux) {
+  std::uint16_t thread = thread_number();
+  std::uint32_t host = take_host_ns(thread, flags);
+  writer_.append(trace::Record{kind, flags, thread, host, stream, aux, value});
 }
 
 void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
                            std::uint16_t stream, std::uint8_t flags) {
-  bool resumed = false;
-  std::uint64_t host = host_clock().take(resumed);
   std::uint16_t thread = thread_number();
-  if (host > 0xffffffffULL) {
-    writer_.append(trace::Record{trace::Kind::host_gap, 0, thread, 0, 0, 0, static_cast<std::uint32_t>(host / 1000)});
-    host %= 1000;
-  }
-  if (resumed) flags |= trace::Flag::resumed;
+  std::uint32_t host = take_host_ns(thread, flags);
   trace::Wide wide;
   wide.thread = thread, wide.x = x, wide.y = y;
-  writer_.append(wide, trace::Record{kind, flags, thread, static_cast<std::uint32_t>(host), stream, 0, value});
+  writer_.append(wide, trace::Record{kind, flags, thread, host, stream, 0, value});
 }
 
 std::uint32_t Recorder::define(std::uint64_t hash, Op op) {

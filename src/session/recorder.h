@@ -44,10 +44,11 @@ class Recorder {
   void learn_rank(int rank, int world_size);
 
   Op op_of(std::uint32_t number);
-  std::uint64_t launches() const { return next_op_; }
 
  private:
   void write_identity();
+  // Host time of the thread for its next record; what does not fit there goes in front of it.
+  std::uint32_t take_host_ns(std::uint16_t thread, std::uint8_t& flags);
   std::uint32_t define(std::uint64_t hash, Op op);
 
   const Settings& settings_;
