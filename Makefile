@@ -6,6 +6,7 @@ SHELL := /bin/bash
 # Paths relative to the tree: the wheel's build directory shares what build/ has compiled.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
+export CCACHE_SLOPPINESS := pch_defines,time_macros
 .PHONY: build demo test lint format bench fuzz workloads wheel clean help
 
 help:           ## this list

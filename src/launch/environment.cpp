@@ -57,6 +57,8 @@ Result<Environment> training_environment(Environment user, const Installation& i
   if (!user.contains("PATH")) user["PATH"] = "/usr/local/bin:/usr/bin:/bin";
   put_first(user, "PATH", installation.programs);
   user["TRITON_LIBCUDA_PATH"] = installation.libraries;
+  // Header-only NVTX asks this variable where its tool is; a user's own tool stays.
+  user.emplace("NVTX_INJECTION64_PATH", installation.libraries + "/libnvToolsExt.so.1");
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
   user["MAYA_CATALOG"] = settings.catalogue;

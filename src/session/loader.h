@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace maya::session {
+
+// The emulated libraries of one directory, asked by the name a program opens.
+class EmulatedLibraries {
+ public:
+  explicit EmulatedLibraries(const std::string& directory);
+
+  // The path to open instead of `wanted`, or null when it is none of ours. `wanted` may be a bare
+  // name or a path, with fewer or more version numbers than ours: /opt/x/libcudart.so.12.8.90 is
+  // libcudart.so.12. The pointer lives as long as this object.
+  const char* find(std::string_view wanted) const;
+
+ private:
+  struct Library {
+    std::string name;
+    std::string path;
+  };
+  std::string directory_;
+  std::vector<Library> libraries_;  // highest version first among equal stems
+};
+
+}  // namespace maya::session
