@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo test lint format bench fuzz workloads wheel clean help
+.PHONY: build demo test lint format bench fuzz workloads matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,16 @@ test: build     ## every test
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
 	.venv/bin/python tests/workloads/run.py --set all
+
+# `make matrix torch-2.1.2 torch-2.8.0`: the words after it are environments, not targets.
+ifeq (matrix,$(firstword $(MAKECMDGOALS)))
+ENVIRONMENTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(ENVIRONMENTS)
+$(ENVIRONMENTS): ; @:
+endif
+
+matrix: build   ## environments of matrix.toml, all or those named after it; writes docs/compatibility.md
+	.venv/bin/python tools/matrix $(ENVIRONMENTS)
 
 lint: build     ## formatting, clang-tidy, layering
 	@tools/setup debian clang-format clang-tidy

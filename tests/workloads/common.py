@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import dataclass
 
@@ -24,7 +25,9 @@ def start() -> Job:
     torch.cuda.set_device(device)
     torch.manual_seed(rank)
     if world > 1:
-        dist.init_process_group("nccl", device_id=device)
+        # Naming the device came with torch 2.3.
+        named = "device_id" in inspect.signature(dist.init_process_group).parameters
+        dist.init_process_group("nccl", **({"device_id": device} if named else {}))
     return Job(rank, world, device)
 
 
@@ -61,10 +64,13 @@ class FeedForward(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
+Norm = getattr(nn, "RMSNorm", nn.LayerNorm)  # torch 2.4 brought the first
+
+
 class Block(nn.Module):
     def __init__(self, width: int):
         super().__init__()
-        self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.norm1, self.norm2 = Norm(width), Norm(width)
         self.attention, self.feed_forward = Attention(width), FeedForward(width)
 
     def forward(self, x):
@@ -78,7 +84,7 @@ class Transformer(nn.Module):
         self.vocabulary = vocabulary
         self.tokens = nn.Embedding(vocabulary, width)
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
-        self.norm = nn.RMSNorm(width)
+        self.norm = Norm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens):

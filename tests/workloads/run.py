@@ -27,16 +27,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.executable).parent
 
 
-def command_of(workload: Workload) -> list[str]:
+def command_of(workload: Workload, bin: pathlib.Path = BIN) -> list[str]:
+    """The command line, with the programs of the environment whose `bin` this is."""
     words = shlex.split(workload.command)
     if workload.plain:
-        program = BIN / words[0]
+        program = bin / words[0]
         return [str(program) if program.exists() else words[0], *words[1:]]
     script = words[0] if "/" in words[0] else f"tests/workloads/{words[0]}"
     # Lightning starts its own processes for the other ranks.
     if workload.ranks == 1 or "--devices" in words:
-        return [sys.executable, script, *words[1:]]
-    launcher = [str(BIN / "torchrun"), "--nproc-per-node", str(workload.ranks)]
+        return [str(bin / "python"), script, *words[1:]]
+    launcher = [str(bin / "torchrun"), "--nproc-per-node", str(workload.ranks)]
     if workload.nodes > 1:
         launcher += ["--nnodes", str(workload.nodes), "--node-rank", "0"]
     return [*launcher, script, *words[1:]]

@@ -30,7 +30,9 @@ else:
 layout = torch.channels_last if args.channels_last else torch.contiguous_format
 model = model.to(job.device, memory_format=layout).train()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
-scaler = torch.amp.GradScaler("cuda", enabled=args.amp)
+# torch 2.3 moved it.
+scaler = (torch.amp.GradScaler("cuda", enabled=args.amp) if hasattr(torch.amp, "GradScaler")
+          else torch.cuda.amp.GradScaler(enabled=args.amp))
 for step in range(args.steps):
     images = torch.randn(args.batch, 3, 224, 224).pin_memory().to(job.device, non_blocking=True, memory_format=layout)
     labels = torch.randint(1000, (args.batch,)).to(job.device)
