@@ -24,16 +24,35 @@ struct Symbol {
   bool optimizer{}, heavy{};
 };
 
-Symbol symbol_of(const Op& op) {
-  return {hash_op(op), hash_op_shape(op), std::holds_alternative<OptimizerStep>(op.work),
-          heavy(op.work)};
-}
+// Which list kernels update the parameters. Those of a named optimizer, if there are any; else all
+// that go over a good part of them: lists are also clipped, scaled and copied, a few elements at a time.
+class Updates {
+ public:
+  explicit Updates(const std::vector<Op>& ops) {
+    for (const Op& op : ops)
+      if (const auto* step = std::get_if<OptimizerStep>(&op.work)) {
+        named_ |= step->kind != OptimizerKind::other;
+        most_ = std::max(most_, step->elements);
+      }
+  }
+  bool operator()(const Op& op) const {
+    const auto* step = std::get_if<OptimizerStep>(&op.work);
+    if (step == nullptr) return false;
+    return named_ ? step->kind != OptimizerKind::other : step->elements >= most_ / 100;
+  }
+
+ private:
+  bool named_{};
+  std::int64_t most_{};
+};
 
 }  // namespace
 
 Sequence::Sequence(const trace::Recording& recording) {
   std::vector<Symbol> ops, graphs;
-  for (const Op& op : recording.ops) ops.push_back(symbol_of(op));
+  Updates updates(recording.ops);
+  for (const Op& op : recording.ops)
+    ops.push_back({hash_op(op), hash_op_shape(op), updates(op), heavy(op.work)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
       case Kind::launch:

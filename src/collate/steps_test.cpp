@@ -54,6 +54,20 @@ TEST(Steps, ByOptimizer) {
   EXPECT_GE(measured(job), 8u);
 }
 
+TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
+  for (auto kind : {OptimizerKind::adamw, OptimizerKind::other}) {
+    RecordingBuilder r;
+    initialize(r);
+    std::uint32_t copied = r.op({OptimizerStep{OptimizerKind::other, 1, 1}, "foreach_copy"});
+    std::uint32_t update = r.op({OptimizerStep{kind, 100000, 50}, "update"});
+    for (int s = 0; s < 6; ++s) {
+      gemm(r, 10).add(trace::Kind::launch, copied);
+      gemm(r, 20).kernel(8, "norm").add(trace::Kind::launch, update);
+    }
+    EXPECT_EQ(found(r).steps(), 6u);
+  }
+}
+
 TEST(Steps, GradientAccumulationIsOneStep) {
   RecordingBuilder r;
   initialize(r);

@@ -98,8 +98,20 @@ class Cat : public Decoder {
     }
     s.outputs = {out};
     s.inputs = {line(a.pointer(1, 8u * static_cast<std::size_t>(i)), type_of_bytes(unit), n)};
-    if (dims > 4 || unit > 16 || a.at<std::uint8_t>(1, contiguous) == 0) s.inputs[0].address = 0;  // unknown
+    if (a.at<std::uint8_t>(1, contiguous) == 0) s.inputs[0] = strided(a, i, out, unit);
+    if (dims > 4 || unit > 16) s.inputs[0].address = 0;  // unknown
     return s;
+  }
+  // Behind the flags, { index size[4], stride[4]; } for each input.
+  Semantics::Operand strided(const Arguments& a, int i, Semantics::Operand out, std::int64_t unit) const {
+    std::size_t flags = 8u * batch + 3u * index_bytes * batch;
+    std::size_t width = static_cast<std::size_t>(index_bytes);
+    std::size_t table = (flags + static_cast<std::size_t>(batch) + width - 1) / width * width;
+    std::size_t mine = table + 8u * width * static_cast<std::size_t>(i);
+    out.address = a.raw(1, mine, 8u * width) ? a.pointer(1, 8u * static_cast<std::size_t>(i)) : 0;
+    for (int d = dims - 1, fast = 0; d >= 0; --d, ++fast)
+      out.stride[fast] = word(a, 1, 4 + static_cast<std::size_t>(d), mine) * unit;
+    return out;
   }
   int inputs(const Arguments& a) const {
     if (!a.raw(1, 0, 8)) return 0;

@@ -181,7 +181,9 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
           work.index = in;
           work.atomic = true;
           d.op.work = work;
-          d.semantics.kind = Semantics::Kind::histogram;
+          // Weights make the last parameter, a functor, carry their tensor.
+          bool weighted = a.size(7) > 8;
+          if (!weighted) d.semantics.kind = Semantics::Kind::histogram;
           d.semantics.function = "count";
           d.semantics.k = work.table_rows;
           // Bounds in the accumulation type: long, or float for all but double.

@@ -32,6 +32,7 @@ struct Kernel {
   std::string_view image;  // the cubin, when it was loaded by itself (Triton): its PTX is looked
                            // for in Triton's cache
   int capability{80};      // of the emulated GPU: 80, 90, …
+  std::vector<bool> read_only;  // filled by prepare(): parameters whose types promise not to write
 };
 
 struct Launch {
@@ -49,6 +50,7 @@ struct Launch {
 struct Access {
   std::uint64_t address{}, bytes{};
   bool write{};
+  bool at_least{};  // the kernel's name does not tell how far a plain pointer reaches
 };
 
 // Integer kernels whose result the host may look at: what to compute on known inputs.
@@ -76,7 +78,8 @@ struct Semantics {
     repeat,         // each place as often as the first input says, ending where the second says
     unravel,        // k linear indices in place, into one row per dimension of the output
     differences,    // 1 where an element differs from the one before
-    loss_scale      // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k steps
+    loss_scale  // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k
+                // steps
   } kind{Kind::unknown};
   std::string function;  // "add", "mul", "eq", "sum", …
   // Operands: element types, address, up to 8 dims (sizes, byte strides), the fastest dimension
@@ -92,9 +95,10 @@ struct Semantics {
   double scalar{};   // fill value, functor's scalar, arange start
   double scalar2{};  // arange step
   std::int64_t axis{-1}, k{};
-  // gather: output[i] = first input[i + index · stride …]; scatter: output[i + index · stride …] = first
-  // input[i]. The other inputs are the indices, one step each; all operands have the shape of the iteration,
-  // elements are moved as they are. A scatter of a constant has no source: `constant` holds its bytes.
+  // gather: output[i] = first input[i + index · stride …]; scatter: output[i + index · stride …] =
+  // first input[i]. The other inputs are the indices, one step each; all operands have the shape of
+  // the iteration, elements are moved as they are. A scatter of a constant has no source:
+  // `constant` holds its bytes.
   struct Step {
     std::int64_t size{}, stride{};  // of the indexed dimension: elements, bytes
   };
@@ -121,6 +125,8 @@ class Decoder {
   // Accesses and semantics may depend on addresses: asked each launch only while values matter
   // there.
   virtual bool touches_values() const { return false; }
+  // One per parameter, where the code tells more than the types of its parameters; else empty.
+  virtual std::vector<bool> read_only() const { return {}; }
 };
 
 // Never null: falls back to the unknown-kernel decoder.

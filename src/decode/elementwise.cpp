@@ -198,10 +198,12 @@ class Elementwise : public Decoder {
         span = output_calc.span(i, o.size, false);
       }
       (writes ? work.bytes_written : work.bytes_read) += distinct * o.size;
-      if (writes)
+      if (writes) {
         write(out, o.address, span);
-      else
+        if (!out.accesses.empty()) out.accesses.back().at_least = o.dtype == DType::unknown;
+      } else {
         read(out, o.address, span);
+      }
     }
     out.op.work = work;
     fill_semantics(arguments, operands, have_offsets ? &offsets : nullptr, bytes_strides, n, out);
@@ -281,6 +283,12 @@ class Elementwise : public Decoder {
           s.scalar = scalar_value(p, t);
           s.scalar2 = scalar_value(p + width, t);
         }
+      }
+      if (name == "linspace" && index_out == DType::f32) {
+        // { start, end, long steps, step }: exact in the first half, close enough in the second
+        s.kind = Kind::arange;
+        s.scalar = arguments.at<float>(1, 0);
+        s.scalar2 = arguments.at<float>(1, 16);
       }
     } else if (outputs != 1) {
       return;
@@ -454,8 +462,17 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     std::size_t at = t[1].rfind("{lambda()#");
     if (d->index_out == DType::unknown && at != std::string::npos) {
       int number = std::atoi(t[1].c_str() + at + 10);
-      if (number >= 1 && number <= static_cast<int>(std::size(dispatched)))
+      // linspace and logspace dispatch integers in their first branch, the others in their second.
+      static constexpr DType fractional[] = {DType::f64,     DType::f32, DType::unknown,
+                                             DType::unknown, DType::f16, DType::bf16};
+      bool space = contains(t[1], "linspace_cuda") || contains(t[1], "logspace_cuda");
+      bool second = space && contains(t[1], "{lambda()#2}::operator()() const::{lambda()#");
+      if (second) {
+        if (number >= 1 && number <= static_cast<int>(std::size(fractional)))
+          d->index_out = fractional[number - 1];
+      } else if (number >= 1 && number <= static_cast<int>(std::size(dispatched))) {
         d->index_out = dispatched[number - 1];
+      }
     }
     d->functor.result = d->index_out == DType::unknown ? "long" : std::string();
     return d;

@@ -62,6 +62,7 @@ struct Pass {
   DType dtype{DType::f32};
   int read_bytes{}, write_bytes{};  // per element
   bool fused{}, norm{}, copy{};
+  int written{-1};  // the one list written; -1: the functor does not tell
 };
 
 int bytes_of(const std::string& type, int otherwise = 4) {
@@ -161,6 +162,7 @@ Pass pass_of(std::string_view functor, int depth) {
       Name wrapper;
       wrapper.templates = t;
       reads = template_number(wrapper, t.size() - 2, reads);
+      p.written = static_cast<int>(template_number(wrapper, t.size() - 1, -1));
     }
     p.read_bytes = static_cast<int>(std::clamp<long>(reads, 1, depth)) * size;
     p.write_bytes = size;
@@ -209,11 +211,13 @@ class MultiTensor : public Decoder {
         if (rest > 0) elements += std::min(rest, chunk);
         if (t == previous) continue;
         ++tensors, previous = t;
-        // Which lists a functor writes is its own business: all count as written. What else it points at
-        // (flags, scales) it reads, but for a norm, which writes its results there.
-        for (int list = 0; list < depth && !pass.norm; ++list)
+        // Which lists an optimizer writes is its own business: all count as written. What else it points
+        // at (flags, scales) it reads, but for a norm, which writes its results there.
+        for (int list = 0; list < depth && !pass.norm; ++list) {
+          if (pass.written >= 0 && pass.written < depth && list != pass.written) continue;
           write(out, arguments.pointer(table, 8u * (static_cast<std::size_t>(list) * layout.tensors + t)),
                 size_at(arguments, t) * std::max(pass.fused ? 4 : 1, bits(pass.dtype) / 8));
+        }
       }
     } else {
       elements = static_cast<std::int64_t>(arguments.grid(0)) * chunk;  // upper bound

@@ -189,6 +189,7 @@ Pointwise stream(const Signature& signature, const Arguments& a, std::int64_t el
       work.bytes_written += bytes;
       ++work.outputs;
       write(out, t.address, bytes);
+      if (!out.accesses.empty()) out.accesses.back().at_least = t.elements < 0;
     } else {
       work.bytes_read += bytes;
       ++work.inputs;

@@ -134,6 +134,9 @@ struct Program {
 // Null when the entry is not there or cannot be read.
 std::unique_ptr<Program> parse(std::string_view text, std::string_view entry);
 
+// Parameters through which nothing is written; empty when it cannot be told.
+std::vector<bool> read_only_parameters(const Program& program);
+
 struct Totals {
   double bytes_read{}, bytes_written{}, flops{}, tensor_flops{};
   bool exact{true};

@@ -105,6 +105,25 @@ TEST(Ptx, CausalAttentionGrowsFromBlockToBlock) {
   EXPECT_EQ(w.bytes_read, 3 * 8 * 2048 * 32 * 2);
 }
 
+TEST(Ptx, GeneratedNamesDoNotMislead) {
+  Case c("add_80.ptx", "add", 3, {1000}, {1, 1, 1});
+  c.kernel.mangled = "triton_tem_fused_cat_mm_transpose_view_21";
+  const std::string entry = ".entry add(";
+  c.text.replace(c.text.find(entry), entry.size(), ".entry " + c.kernel.mangled + "(");
+  c.kernel.ptx = c.text;
+  c.decode();
+}
+
+TEST(Ptx, TellsWhatAKernelOnlyReads) {
+  Case c("add_80.ptx", "add", 3, {1000}, {1, 1, 1});
+  prepare(c.kernel);
+  ASSERT_GE(c.kernel.read_only.size(), 4u);
+  EXPECT_TRUE(c.kernel.read_only[0]);
+  EXPECT_TRUE(c.kernel.read_only[1]);
+  EXPECT_FALSE(c.kernel.read_only[2]);
+  EXPECT_TRUE(c.kernel.read_only[3]);
+}
+
 TEST(Ptx, ArgumentsChangeTheKeyAddressesDoNot) {
   Case a("add_80.ptx", "add", 3, {1000}, {1, 1, 1}), b("add_80.ptx", "add", 3, {1000}, {1, 1, 1});
   b.values[0] += 4096;

@@ -16,6 +16,8 @@ class FromPtx : public Decoder {
   std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
 
+  std::vector<bool> read_only() const override { return ptx::read_only_parameters(*program); }
+
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
     std::size_t used = 0;

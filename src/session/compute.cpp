@@ -23,6 +23,7 @@ std::optional<Number> apply(const std::string& f, Number a, Number b) {
   if (f == "remainder") return b == 0 ? std::optional<Number>() : a - b * std::floor(a / b);
   if (f == "max" || f == "clamp_min") return std::max(a, b);
   if (f == "min" || f == "clamp_max") return std::min(a, b);
+  if (f == "pow") return std::pow(a, b);
   if (f == "eq") return a == b;
   if (f == "ne") return a != b;
   if (f == "lt") return a < b;
@@ -40,6 +41,14 @@ std::optional<Number> apply(const std::string& f, Number a, Number b) {
 
 std::optional<Number> apply(const std::string& f, Number a) {
   if (f == "neg") return -a;
+  if (f == "sqrt") return a < 0 ? std::optional<Number>() : std::sqrt(a);
+  if (f == "rsqrt") return a <= 0 ? std::optional<Number>() : 1 / std::sqrt(a);
+  if (f == "reciprocal") return a == 0 ? std::optional<Number>() : 1 / a;
+  if (f == "exp") return std::exp(a);
+  if (f == "log") return a <= 0 ? std::optional<Number>() : std::log(a);
+  if (f == "log2") return a <= 0 ? std::optional<Number>() : std::log2(a);
+  if (f == "round") return std::nearbyint(a);
+  if (f == "trunc") return std::trunc(a);
   if (f == "abs") return std::fabs(a);
   if (f == "not") return static_cast<Number>(~static_cast<std::int64_t>(a));
   if (f == "logical_not") return a == 0;
@@ -94,15 +103,18 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       if (in.empty()) return std::nullopt;
       for (std::size_t i = 0; i < n; ++i) result[i] = input(0, i);
       return result;
-    case Kind::unary:
+    case Kind::unary: {
       if (in.empty()) return std::nullopt;
+      bool truth = s.function == "not" && s.inputs[0].dtype == DType::boolean;
+      const std::string function = truth ? "logical_not" : s.function;
       for (std::size_t i = 0; i < n; ++i) {
-        auto v = apply(s.function, input(0, i));
+        auto v = apply(function, input(0, i));
         if (!v) v = apply(s.function, input(0, i), s.scalar);
         if (!v) return std::nullopt;
         result[i] = *v;
       }
       return result;
+    }
     case Kind::binary:
     case Kind::compare:
       if (in.empty()) return std::nullopt;
@@ -115,6 +127,11 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       }
       return result;
     case Kind::where:
+      if (s.function == "masked_fill" && in.size() == 2) {
+        for (std::size_t i = 0; i < n; ++i)
+          result[i] = input(1, i) != 0 ? static_cast<Number>(s.scalar) : input(0, i);
+        return result;
+      }
       if (in.size() < 3) return std::nullopt;
       for (std::size_t i = 0; i < n; ++i) result[i] = input(0, i) != 0 ? input(1, i) : input(2, i);
       return result;

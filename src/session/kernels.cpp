@@ -96,6 +96,11 @@ bool meets_values(const Function& function, const Function::Seen* seen, void* co
   return false;
 }
 
+bool reads_only(const Function& function, std::size_t parameter) {
+  const auto& mask = function.kernel.read_only;
+  return parameter < mask.size() && mask[parameter];
+}
+
 // Addresses written, as places in the arguments. Where the decoder does not say, every pointer to an
 // allocation that is large enough to be the output.
 std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
@@ -105,7 +110,8 @@ std::vector<Function::Write> find_writes(const Function& function, const decode:
   auto bytes = static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
   if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work); other != nullptr && other->pointers > 0)
     bytes = static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (reads_only(function, i)) continue;
     for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most; at += 8) {
       std::uint64_t word = argument_word(arguments, i, at), reach = 0;
       if (decoded.accesses.empty()) {
@@ -118,6 +124,7 @@ std::vector<Function::Write> find_writes(const Function& function, const decode:
       }
       if (reach > device::Values::grain) found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
     }
+  }
   return found;
 }
 
@@ -125,6 +132,7 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded, 
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (reads_only(function, i)) continue;
     const auto* bytes = static_cast<const char*>(arguments[i]);
     for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8) {
       std::uint64_t word;
@@ -146,8 +154,11 @@ void apply_values(const Function& function, const decode::Decoded& decoded, void
     forget_arguments(function, decoded, arguments);
     return;
   }
-  for (const auto& access : decoded.accesses)
-    if (access.write) s.values.forget(access.address, access.bytes);
+  for (const auto& access : decoded.accesses) {
+    if (!access.write) continue;
+    if (access.at_least) s.values.forget_from(access.address);
+    s.values.forget(access.address, access.bytes);
+  }
 }
 
 Function::Seen* find_seen(Function& function, std::uint64_t hash) {
