@@ -68,7 +68,6 @@ class Flash2 : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     FlashSizes s;
     if (!sizes(a, s)) {
       // The grid alone: forward launches (query blocks, batch, heads).
@@ -239,7 +238,6 @@ class MemoryEfficient : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     Attention work;
     work.batch = static_cast<std::int64_t>(a.grid(2));
     work.heads = work.kv_heads = static_cast<std::int64_t>(a.grid(1));
@@ -324,7 +322,6 @@ class Flash3 : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     std::int64_t s[6]{};
     bool found = shapes(a, s);
     if (helper) {

@@ -42,7 +42,6 @@ class Cat : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     std::int64_t total = 0;
     for (int i = 0, n = inputs(a); i < n; ++i) {
       std::int64_t count = elements(a, i);

@@ -109,7 +109,7 @@ struct Semantics {
 };
 
 struct Decoded {
-  Op op;
+  Op op;  // without its name, which may be long and is the kernel's
   std::vector<Access> accesses;  // empty: unknown
   Semantics semantics;
   bool recognised{true};  // false: OtherKernel fallback

@@ -122,7 +122,6 @@ class Elementwise : public Decoder {
     Arguments arguments(launch);
     Decoded out;
     out.op.geometry = launch.geometry;
-    out.op.name = launch.kernel->demangled;
     std::int64_t n = arguments.integer(0);
 
     int count = inputs + outputs;

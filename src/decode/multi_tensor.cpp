@@ -197,7 +197,6 @@ class MultiTensor : public Decoder {
     Arguments arguments(launch);
     Decoded out;
     out.op.geometry = launch.geometry;
-    out.op.name = launch.kernel->demangled;
     std::int64_t chunk = chunk_parameter >= 0 ? arguments.integer(chunk_parameter) : 65536;
     if (chunk <= 0) chunk = 65536;
     std::int64_t elements = 0, tensors = 0;

@@ -80,7 +80,6 @@ class Reduce : public Decoder {
     Arguments arguments(launch);
     Decoded out;
     out.op.geometry = launch.geometry;
-    out.op.name = launch.kernel->demangled;
     Reduction work;
     work.in = in;
     work.out = out_type;

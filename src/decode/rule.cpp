@@ -17,7 +17,6 @@ std::size_t RuleDecoder::key(const Launch& launch, std::byte* out, std::size_t c
 Decoded RuleDecoder::decode(const Launch& launch) const {
   Decoded out;
   out.op.geometry = launch.geometry;
-  out.op.name = launch.kernel->demangled;
   try {
     body_(Arguments(launch), out);
   } catch (...) {  // out of memory at worst: the training process must not notice

@@ -42,7 +42,6 @@ class FromPtx : public Decoder {
   Decoded decode(const Launch& launch) const override {
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     ptx::Totals t = ptx::count(*program, launch);
     TritonKernel work;
     work.bytes_read = std::llround(t.bytes_read);

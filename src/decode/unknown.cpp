@@ -35,7 +35,6 @@ class Unknown : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    d.op.name = launch.kernel->demangled;
     d.recognised = false;
     OtherKernel work;
     // A thread of a typical kernel moves a few 4-byte words per operand; no more than there is.

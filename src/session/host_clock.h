@@ -16,7 +16,7 @@ class HostClock {
  public:
   void enter() {
     if (depth_++ == 0) {
-      std::uint64_t now = ticks();
+      std::uint64_t now = entered_ = ticks();
       std::uint64_t gap = now - last_exit_;
       if (gap < long_gap) [[likely]]
         pending_ += gap;
@@ -25,7 +25,10 @@ class HostClock {
     }
   }
   void leave() {
-    if (--depth_ == 0) last_exit_ = ticks();
+    if (--depth_ != 0) return;
+    last_exit_ = ticks();
+    if (measuring_) [[unlikely]]
+      count_inside();
   }
   // Host time since the last record, in nanoseconds, and whether the thread had been asleep.
   std::uint64_t take(bool& resumed) {
@@ -46,12 +49,15 @@ class HostClock {
 
  private:
   void long_enter(std::uint64_t now);
-  static constexpr std::uint64_t long_gap = 60000;  // ticks: some 20 µs
+  void count_inside() const;
+  // Ticks, some 80 µs: less than a time slice, so whoever was preempted in a gap was away for longer.
+  static constexpr std::uint64_t long_gap = 200000;
 
   static std::uint64_t ns_per_tick_q32_;
+  static bool measuring_;  // MAYA_MEASURE: how long are we ourselves at work?
   int depth_ = 0;
   bool resumed_ = false;
-  std::uint64_t last_exit_ = 0, pending_ = 0;
+  std::uint64_t entered_ = 0, last_exit_ = 0, pending_ = 0;
   std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0;
   long anchor_switches_ = 0;
   bool anchored_ = false;

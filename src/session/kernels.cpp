@@ -101,18 +101,19 @@ bool reads_only(const Function& function, std::size_t parameter) {
   return parameter < mask.size() && mask[parameter];
 }
 
+constexpr std::size_t most_writes = 2048;  // of lists of tensors
+
 // Addresses written, as places in the arguments. Where the decoder does not say, every pointer to an
 // allocation that is large enough to be the output.
 std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
   std::vector<Function::Write> found;
   const auto& sizes = function.code.parameter_sizes;
-  constexpr std::size_t most = 1024;  // of lists of tensors
   auto bytes = static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
   if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work); other != nullptr && other->pointers > 0)
     bytes = static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (reads_only(function, i)) continue;
-    for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most; at += 8) {
+    for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most_writes; at += 8) {
       std::uint64_t word = argument_word(arguments, i, at), reach = 0;
       if (decoded.accesses.empty()) {
         // Small tensors of many kinds share an allocation: there only what the pointer meets is forgotten.
@@ -122,7 +123,7 @@ std::vector<Function::Write> find_writes(const Function& function, const decode:
         for (const auto& access : decoded.accesses)
           if (access.write && access.address == word) reach = std::max(reach, access.bytes);
       }
-      if (reach > device::Values::grain) found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
+      if (reach > 0) found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
     }
   }
   return found;
@@ -170,7 +171,19 @@ Function::Seen* find_seen(Function& function, std::uint64_t hash) {
   }
 }
 
-void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, const std::vector<Function::Write>& writes) {
+// Every write of the launch is a place in its arguments, and nothing is computed from values.
+bool writes_only(const decode::Decoded& decoded, const std::vector<Function::Write>& writes) {
+  if (decoded.semantics.kind != decode::Semantics::Kind::unknown || decoded.accesses.empty()) return false;
+  std::size_t count = 0;
+  for (const auto& access : decoded.accesses) {
+    if (access.write && access.at_least) return false;
+    count += access.write;
+  }
+  return count == writes.size() && count < most_writes;
+}
+
+void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, bool complete,
+              const std::vector<Function::Write>& writes) {
   if (function.seen_count * 2 >= function.seen.size()) {
     std::vector<Function::Seen> old = std::move(function.seen);
     function.seen.assign(std::max<std::size_t>(old.size() * 2, 8), {});
@@ -183,7 +196,7 @@ void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, const st
   }
   std::size_t mask = function.seen.size() - 1, i = hash & mask;
   while (function.seen[i].hash != 0) i = (i + 1) & mask;
-  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()), static_cast<std::uint32_t>(writes.size())};
+  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()), static_cast<std::uint32_t>(writes.size()), complete};
   function.writes.insert(function.writes.end(), writes.begin(), writes.end());
   ++function.seen_count;
 }
@@ -229,9 +242,14 @@ void unregister_binary(Module*) {}  // at exit; what was registered stays readab
 
 Function* registered_function(const void* host) {
   // A program may also pass a Function it got from cudaGetKernel or cuKernel…
-  static thread_local const void* last_host = nullptr;
-  static thread_local Function* last = nullptr;
-  if (host == last_host) return last;
+  struct Recent {
+    const void* host;
+    Function* function;
+  };
+  static thread_local Recent recent[256];
+  auto word = reinterpret_cast<std::uintptr_t>(host);
+  Recent& mine = recent[(word >> 4 ^ word >> 12) % std::size(recent)];
+  if (mine.host == host && mine.function != nullptr) return mine.function;
   std::lock_guard guard(registration_mutex());
   auto it = registrations().find(host);
   if (it == registrations().end()) return state().functions.find(host);
@@ -244,8 +262,8 @@ Function* registered_function(const void* host) {
     function->name = it->second.name;
     it->second.function = function;
   }
-  last_host = host;
-  return last = it->second.function;
+  mine = {host, it->second.function};
+  return mine.function;
 }
 
 int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes) {
@@ -372,15 +390,25 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   bool values = function.touches_values || meets_values(function, seen, arguments);
   if (seen != nullptr && !values) [[likely]]
     return seen->op;
+  if (seen != nullptr && seen->complete) {
+    for (std::uint32_t i = 0; i < seen->writes; ++i) {
+      const auto& write = function.writes[seen->first_write + i];
+      std::uint64_t address = argument_word(arguments, write.parameter, write.offset);
+      if (s.values.possible_in(address, write.bytes)) s.values.forget(address, write.bytes);
+    }
+    return seen->op;
+  }
   decode::Decoded decoded = function.decoder->decode(launch);
   if (values) apply_values(function, decoded, arguments);
   if (seen != nullptr) return seen->op;
+  decoded.op.name = function.kernel.demangled;
   decoded.op.geometry = geometry;
   decoded.op.geometry.registers = function.code.registers;
   decoded.op.geometry.shared_bytes += function.code.static_shared;
   dump(function, geometry, arguments, decoded);
   std::uint32_t op = s.recorder.op(decoded.op);
-  add_seen(function, hash, op, find_writes(function, decoded, arguments));
+  auto writes = find_writes(function, decoded, arguments);
+  add_seen(function, hash, op, writes_only(decoded, writes), writes);
   return op;
 }
 

@@ -119,6 +119,7 @@ struct Function {
     std::uint64_t hash{};
     std::uint32_t op{};
     std::uint32_t first_write{}, writes{};
+    bool complete{};  // the writes are all there is to know about values: no need to decode again
   };
   std::vector<Seen> seen;
   std::size_t seen_count{};
