@@ -242,14 +242,10 @@ void unregister_binary(Module*) {}  // at exit; what was registered stays readab
 
 Function* registered_function(const void* host) {
   // A program may also pass a Function it got from cudaGetKernel or cuKernel…
-  struct Recent {
-    const void* host;
-    Function* function;
-  };
-  static thread_local Recent recent[256];
+  static std::atomic<Function*> recent[1024];
   auto word = reinterpret_cast<std::uintptr_t>(host);
-  Recent& mine = recent[(word >> 4 ^ word >> 12) % std::size(recent)];
-  if (mine.host == host && mine.function != nullptr) return mine.function;
+  auto& mine = recent[(word >> 4 ^ word >> 14) % std::size(recent)];
+  if (Function* found = mine.load(std::memory_order_acquire); found != nullptr && found->host == host) return found;
   std::lock_guard guard(registration_mutex());
   auto it = registrations().find(host);
   if (it == registrations().end()) return state().functions.find(host);
@@ -260,10 +256,11 @@ Function* registered_function(const void* host) {
     if (function == nullptr) return nullptr;
     function->module = it->second.module;
     function->name = it->second.name;
+    function->host = host;
     it->second.function = function;
   }
-  mine = {host, it->second.function};
-  return mine.function;
+  mine.store(it->second.function, std::memory_order_release);
+  return it->second.function;
 }
 
 int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes) {

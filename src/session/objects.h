@@ -105,6 +105,7 @@ struct Module {
 struct Function {
   Module* module{};
   std::string name;
+  const void* host{};           // the stub that stands for it in compiled code, if any
   bool resolved{};
   int fault{};                  // CUDA error a launch gets
   decode::Kernel kernel;
