@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "session/assumptions.h"
 #include "session/moves.h"
 #include "session/operand.h"
 
@@ -24,12 +25,7 @@ std::optional<Number> apply(const std::string& f, Number a, Number b) {
   if (f == "max" || f == "clamp_min") return std::max(a, b);
   if (f == "min" || f == "clamp_max") return std::min(a, b);
   if (f == "pow") return std::pow(a, b);
-  if (f == "eq") return a == b;
-  if (f == "ne") return a != b;
-  if (f == "lt") return a < b;
-  if (f == "le") return a <= b;
-  if (f == "gt") return a > b;
-  if (f == "ge") return a >= b;
+  if (auto verdict = compare(f, a, b)) return *verdict;
   auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
   if (f == "and" || f == "logical_and") return f == "and" ? x & y : (x != 0 && y != 0);
   if (f == "or" || f == "logical_or") return f == "or" ? x | y : (x != 0 || y != 0);
@@ -258,6 +254,10 @@ void compute(const decode::Semantics& s, device::Values& values, std::uint64_t l
       known = false;
   }
   auto result = known ? evaluate(s, in) : std::nullopt;
+  constexpr std::int64_t most_assumed = 1 << 16;
+  if (!result && !s.outputs.empty() && bytes <= most_assumed)
+    if (auto value = assumed(s, values, limit))
+      result = Column(static_cast<std::size_t>(count(s.outputs[0])), *value);
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     if (i == 0 && result)
       store(s.outputs[0], *result, values, limit);

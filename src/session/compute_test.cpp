@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cmath>
 #include <numeric>
 
 namespace maya::session {
@@ -102,6 +103,36 @@ TEST_F(Compute, ListsNoMoreThanItFound) {
   compute(s, values, limit);
   EXPECT_EQ(get(s.outputs[0]), (List{1, 3, 8, 8}));
   EXPECT_EQ(get(s.outputs[1]), (List{2}));
+}
+
+TEST_F(Compute, TakesUnknownNumbersForValid) {
+  Semantics s;
+  s.kind = Kind::compare;
+  s.inputs = {at(0, 2, DType::f32)};
+  s.outputs = {at(1, 2, DType::boolean)};
+  auto verdict = [&](const std::string& function, double scalar) {
+    s.function = function, s.scalar = scalar;
+    compute(s, values, limit);
+    bool truth[2]{};
+    return values.load(truth, s.outputs[0].address, 2) ? int{truth[0]} + int{truth[1]} : -1;
+  };
+  EXPECT_EQ(verdict("ge", 0), 2);
+  EXPECT_EQ(verdict("lt", INFINITY), 2);
+  EXPECT_EQ(verdict("gt", 0.5), 0);
+  s.inputs[0].dtype = DType::i32;  // an index may be anything
+  EXPECT_EQ(verdict("ge", 0), -1);
+  s.inputs = {at(0, 2, DType::f32), at(0, 2, DType::f32)};
+  EXPECT_EQ(verdict("ne", 0), 0);  // isnan
+  s.inputs[1] = at(3, 2, DType::f32);
+  EXPECT_EQ(verdict("ne", 0), -1);
+  s.kind = Kind::reduce;
+  s.inputs = {at(0, 2, DType::boolean)};
+  s.outputs[0].size[0] = 1, s.outputs[0].rank = 1;
+  s.function = "all";
+  compute(s, values, limit);
+  bool truth = false;
+  EXPECT_TRUE(values.load(&truth, s.outputs[0].address, 1));
+  EXPECT_TRUE(truth);
 }
 
 TEST_F(Compute, DealsUnknownChoicesRoundRobin) {

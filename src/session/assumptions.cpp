@@ -1,0 +1,66 @@
+#include "session/assumptions.h"
+
+#include <algorithm>
+
+namespace maya::session {
+namespace {
+
+using Semantics = decode::Semantics;
+constexpr Number small = 1e-30L;
+
+bool same_elements(const Operand& a, const Operand& b) {
+  if (a.address != b.address || a.rank != b.rank || a.dtype != b.dtype) return false;
+  return std::equal(a.size, a.size + a.rank, b.size) &&
+         std::equal(a.stride, a.stride + a.rank, b.stride);
+}
+
+// The one value that all elements of a known operand have.
+std::optional<Number> uniform(const Operand& o, device::Values& values, std::uint64_t limit) {
+  auto column = load(o, values, limit);
+  if (!column || column->empty()) return std::nullopt;
+  Number first = column->front();
+  bool all = std::all_of(column->begin(), column->end(), [&](Number v) { return v == first; });
+  return all ? std::optional<Number>(first) : std::nullopt;
+}
+
+std::optional<Number> compared(const Semantics& s, device::Values& values, std::uint64_t limit) {
+  if (s.inputs.empty()) return std::nullopt;
+  if (s.inputs.size() > 1 && same_elements(s.inputs[0], s.inputs[1]))
+    return compare(s.function, small, small);
+  std::optional<Number> sides[2]{std::nullopt, static_cast<Number>(s.scalar)};
+  for (std::size_t i = 0; i < std::min<std::size_t>(s.inputs.size(), 2); ++i)
+    sides[i] = uniform(s.inputs[i], values, limit);
+  if (sides[0].has_value() == sides[1].has_value()) return std::nullopt;
+  const Operand& unknown = s.inputs[sides[0] ? 1 : 0];
+  // A mask of known and unknown parts is no number to assume; an integer may be anything.
+  if (is_integer(unknown.dtype) || load(unknown, values, limit)) return std::nullopt;
+  return compare(s.function, sides[0].value_or(small), sides[1].value_or(small));
+}
+
+}  // namespace
+
+std::optional<bool> compare(const std::string& f, Number a, Number b) {
+  if (f == "eq") return a == b;
+  if (f == "ne") return a != b;
+  if (f == "lt") return a < b;
+  if (f == "le") return a <= b;
+  if (f == "gt") return a > b;
+  if (f == "ge") return a >= b;
+  return std::nullopt;
+}
+
+std::optional<Number> assumed(const Semantics& s, device::Values& values, std::uint64_t limit) {
+  using Kind = Semantics::Kind;
+  if (s.outputs.empty() || s.outputs[0].dtype != DType::boolean) return std::nullopt;
+  if (s.kind == Kind::reduce) {
+    if (s.function == "all") return 1;
+    if (s.function == "any") return 0;
+  }
+  if (s.kind == Kind::unary) {
+    if (s.function == "isnan" || s.function == "isinf") return 0;
+    if (s.function == "isfinite") return 1;
+  }
+  return s.kind == Kind::compare ? compared(s, values, limit) : std::nullopt;
+}
+
+}  // namespace maya::session
