@@ -62,7 +62,16 @@ MAYA_EXPORT int module_unload(Module* module);
 MAYA_EXPORT int module_function(Module& module, const char* name, Function*& function);
 MAYA_EXPORT int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
                                 std::uint64_t& bytes);
+// Of a resolved function.
+struct KernelAttributes {
+  int static_shared{}, local_bytes{}, registers{}, max_threads{}, version{}, max_dynamic_shared{}, carveout{};
+};
+MAYA_EXPORT KernelAttributes kernel_attributes(const Function& function);
+MAYA_EXPORT int set_kernel_attribute(Function& function, int attribute, int value);
 MAYA_EXPORT int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks);
+MAYA_EXPORT int active_clusters(Function& function, int block_threads, std::uint64_t dynamic_shared,
+                                unsigned blocks_per_cluster, int& clusters);
+MAYA_EXPORT int largest_cluster();  // in blocks, without asking for a non-portable size
 
 // Functions registered by the program's start-up code, found by the host stub's address.
 MAYA_EXPORT Module* register_binary(const void* wrapper);

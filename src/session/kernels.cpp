@@ -471,29 +471,4 @@ int node_kernel(Node& node, Function& function, const Geometry& geometry, void* 
   return code::success;
 }
 
-// Blocks per multiprocessor, limited by threads, registers, shared memory and the hardware's maximum.
-int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks) {
-  if (int error = resolve(function)) return error;
-  if (block_threads <= 0) return code::invalid_value;
-  const auto& gpu = state().settings.cluster.gpu;
-  auto round_up = [](std::uint64_t v, std::uint64_t to) { return (v + to - 1) / to * to; };
-  std::uint64_t warps = (static_cast<std::uint64_t>(block_threads) + 31) / 32;
-  std::uint64_t limit = static_cast<std::uint64_t>(gpu.max_blocks_per_sm);
-  limit = std::min(limit, static_cast<std::uint64_t>(gpu.max_threads_per_sm) / (warps * 32));
-  if (function.code.registers > 0 && gpu.registers_per_sm > 0) {
-    // Registers are given to a warp in units of 256, warps to one of four partitions.
-    std::uint64_t per_warp = round_up(std::uint64_t{function.code.registers} * 32, 256);
-    std::uint64_t warps_per_sm = static_cast<std::uint64_t>(gpu.registers_per_sm) / 4 / per_warp * 4;
-    limit = std::min(limit, warps_per_sm / round_up(warps, 1));
-  }
-  std::uint64_t reserved = gpu.capability_major >= 8 ? 1024 : 0;  // per block, for the system
-  std::uint64_t shared = function.code.static_shared + dynamic_shared;
-  if (shared > 0 || reserved > 0) {
-    std::uint64_t per_block = round_up(shared + reserved, gpu.capability_major >= 8 ? 128 : 256);
-    if (gpu.shared_per_sm > 0) limit = std::min(limit, static_cast<std::uint64_t>(gpu.shared_per_sm) / std::max<std::uint64_t>(per_block, 1));
-  }
-  blocks = static_cast<int>(limit);
-  return code::success;
-}
-
 }  // namespace maya::session

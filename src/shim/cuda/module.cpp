@@ -60,21 +60,16 @@ int get_attribute(int* value, int attribute, void* handle) {
   if (function == nullptr) return session::code::invalid_handle;
   if (value == nullptr) return 1;
   if (int error = session::resolve(*function)) return error;
-  const auto& gpu = session::gpu();
-  int capability = gpu.capability_major * 10 + gpu.capability_minor;
+  auto known = session::kernel_attributes(*function);
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = function->code.max_threads ? static_cast<int>(function->code.max_threads) : 1024;
-      return 0;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(function->code.static_shared); return 0;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(function->code.local_bytes); return 0;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = function->code.registers; return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = known.max_threads; return 0;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = known.static_shared; return 0;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = known.local_bytes; return 0;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = known.registers; return 0;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = capability; return 0;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      *value = function->max_dynamic_shared ? function->max_dynamic_shared : 49152 - static_cast<int>(function->code.static_shared);
-      return 0;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carveout; return 0;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = known.version; return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = known.max_dynamic_shared; return 0;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = known.carveout; return 0;
     default: *value = 0; return attribute >= 0 && attribute <= 15 ? 0 : 1;
   }
 }
@@ -83,13 +78,7 @@ int set_attribute(void* handle, int attribute, int value) {
   session::Function* function = function_of(handle);
   if (function == nullptr) return session::code::invalid_handle;
   if (int error = session::resolve(*function)) return error;
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-    if (value < 0 || value + static_cast<std::int64_t>(function->code.static_shared) > session::gpu().shared_per_block_optin) return 1;
-    function->max_dynamic_shared = value;
-  } else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
-    function->carveout = value;
-  }
-  return attribute >= 0 && attribute <= 15 ? 0 : 1;
+  return session::set_kernel_attribute(*function, attribute, value);
 }
 
 struct Link {
@@ -274,15 +263,14 @@ int cuOccupancyMaxActiveClusters(int* clusters, void* handle, const CUlaunchConf
   session::Function* function = function_of(handle);
   if (function == nullptr) return session::code::invalid_handle;
   if (clusters == nullptr || c == nullptr) return 1;
-  int blocks = 0;
-  if (int error = session::occupancy(*function, static_cast<int>(c->blockDimX * c->blockDimY * c->blockDimZ), c->sharedMemBytes, blocks))
-    return error;
   unsigned size = 1;
   for (unsigned i = 0; i < c->numAttrs; ++i)
-    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-      size = std::max(1u, c->attrs[i].value.clusterDim.x * c->attrs[i].value.clusterDim.y * c->attrs[i].value.clusterDim.z);
-  *clusters = blocks * session::gpu().sms / static_cast<int>(size);
-  return 0;
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
+      const auto& d = c->attrs[i].value.clusterDim;
+      size = d.x * d.y * d.z;
+    }
+  auto threads = static_cast<int>(c->blockDimX * c->blockDimY * c->blockDimZ);
+  return session::active_clusters(*function, threads, c->sharedMemBytes, size, *clusters);
 }
 
 // A descriptor that only device code reads: any bytes will do, and nothing executes.

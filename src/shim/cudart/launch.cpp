@@ -24,28 +24,6 @@ session::Function* resolved(const void* host, int& error) {
   return error == 0 ? function : nullptr;
 }
 
-int set_attribute(session::Function& function, int attribute, int value) {
-  const auto& gpu = session::gpu();
-  switch (attribute) {
-    case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      if (value < 0 || value + static_cast<std::int64_t>(function.code.static_shared) > gpu.shared_per_block_optin) return 1;
-      function.max_dynamic_shared = value;
-      return 0;
-    case cudaFuncAttributePreferredSharedMemoryCarveout:
-      function.carveout = value;
-      return 0;
-    case cudaFuncAttributeRequiredClusterWidth:
-    case cudaFuncAttributeRequiredClusterHeight:
-    case cudaFuncAttributeRequiredClusterDepth:
-    case cudaFuncAttributeClusterDimMustBeSet:
-    case cudaFuncAttributeNonPortableClusterSizeAllowed:
-    case cudaFuncAttributeClusterSchedulingPolicyPreference:
-      return gpu.capability_major >= 9 ? 0 : 1;
-    default:
-      return 1;
-  }
-}
-
 }  // namespace
 
 extern "C" {
@@ -86,20 +64,15 @@ cudaError cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host
   session::Function* function = resolved(host, error);
   if (function == nullptr) return result(error);
   if (attributes == nullptr) return result(1);
-  const auto& gpu = session::gpu();
+  auto known = session::kernel_attributes(*function);
   *attributes = {};
-  attributes->sharedSizeBytes = function->code.static_shared;
-  attributes->localSizeBytes = function->code.local_bytes;
-  attributes->numRegs = function->code.registers;
-  attributes->maxThreadsPerBlock = function->code.max_threads ? static_cast<int>(function->code.max_threads) : 1024;
-  if (function->code.registers > 0)
-    attributes->maxThreadsPerBlock =
-        std::min(attributes->maxThreadsPerBlock, 65536 / ((function->code.registers + 7) / 8 * 8) / 32 * 32);
-  attributes->ptxVersion = attributes->binaryVersion = gpu.capability_major * 10 + gpu.capability_minor;
-  attributes->maxDynamicSharedSizeBytes = function->max_dynamic_shared
-                                              ? function->max_dynamic_shared
-                                              : std::max(0, 49152 - static_cast<int>(function->code.static_shared));
-  attributes->preferredShmemCarveout = function->carveout;
+  attributes->sharedSizeBytes = static_cast<size_t>(known.static_shared);
+  attributes->localSizeBytes = static_cast<size_t>(known.local_bytes);
+  attributes->numRegs = known.registers;
+  attributes->maxThreadsPerBlock = known.max_threads;
+  attributes->ptxVersion = attributes->binaryVersion = known.version;
+  attributes->maxDynamicSharedSizeBytes = known.max_dynamic_shared;
+  attributes->preferredShmemCarveout = known.carveout;
   return cudaSuccess;
 }
 
@@ -107,7 +80,7 @@ cudaError cudaFuncSetAttribute(const void* host, int attribute, int value) {
   session::Call call;
   int error = 0;
   session::Function* function = resolved(host, error);
-  return result(function == nullptr ? error : set_attribute(*function, attribute, value));
+  return result(function == nullptr ? error : session::set_kernel_attribute(*function, attribute, value));
 }
 
 cudaError cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attribute, int value, int) {
@@ -165,31 +138,27 @@ cudaError cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* h
   return cudaSuccess;
 }
 
-// Clusters of thread blocks: as many as their blocks fit on the multiprocessors.
 cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host, const cudaLaunchConfig_t* config) {
   session::Call call;
   int error = 0;
   session::Function* function = resolved(host, error);
   if (function == nullptr) return result(error);
   if (clusters == nullptr || config == nullptr) return result(1);
-  int blocks = 0;
   dim3 b = config->blockDim;
-  error = session::occupancy(*function, static_cast<int>(b.x * b.y * b.z), config->dynamicSmemBytes, blocks);
   unsigned size = 1;
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
       const auto& d = config->attrs[i].val.clusterDim;
-      size = std::max(1u, d.x * d.y * d.z);
+      size = d.x * d.y * d.z;
     }
-  *clusters = error == 0 ? blocks * session::gpu().sms / static_cast<int>(size) : 0;
-  return result(error);
+  return result(session::active_clusters(*function, static_cast<int>(b.x * b.y * b.z), config->dynamicSmemBytes, size, *clusters));
 }
 
 cudaError cudaOccupancyMaxPotentialClusterSize(int* size, const void* host, const cudaLaunchConfig_t*) {
   int error = 0;
   if (resolved(host, error) == nullptr) return result(error);
   if (size == nullptr) return result(1);
-  *size = session::gpu().capability_major >= 9 ? 8 : 1;
+  *size = session::largest_cluster();
   return cudaSuccess;
 }
 
