@@ -78,6 +78,7 @@ struct Semantics {
     repeat,         // each place as often as the first input says, ending where the second says
     unravel,        // k linear indices in place, into one row per dimension of the output
     differences,    // 1 where an element differs from the one before
+    literal,        // `literal` is written to the first output
     loss_scale  // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k
                 // steps
   } kind{Kind::unknown};
@@ -105,11 +106,12 @@ struct Semantics {
   std::vector<Step> steps;
   std::array<std::byte, 16> constant{};
   bool from_constant{};
+  std::vector<std::int64_t> literal;
   std::vector<Semantics> parts;  // several moves of one launch, in order, before this one
 };
 
 struct Decoded {
-  Op op;  // without its name, which may be long and is the kernel's
+  Op op;                         // without its name, which may be long and is the kernel's
   std::vector<Access> accesses;  // empty: unknown
   Semantics semantics;
   bool recognised{true};  // false: OtherKernel fallback

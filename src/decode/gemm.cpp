@@ -2,7 +2,7 @@
 // open the parameter struct (GemmCoord m, n, k; or mode, then shape m, n, k, l).
 #include <algorithm>
 
-#include "decode/rule.h"
+#include "decode/gemm_name.h"
 
 namespace maya::decode {
 namespace {
@@ -43,7 +43,9 @@ Tile tile_of(std::string_view text) {
   return t;
 }
 
-DType operand_type(std::string_view text) {
+}  // namespace
+
+DType gemm_operand_type(std::string_view text) {
   struct Mark {
     std::string_view part;
     DType type;
@@ -57,7 +59,15 @@ DType operand_type(std::string_view text) {
   return DType::f16;
 }
 
-}  // namespace
+Gemm gemm_of(DType type) {
+  Gemm work;
+  work.a = work.b = type == DType::tf32 ? DType::f32 : type;
+  bool narrow =
+      is_integer(type) || type == DType::f8e4m3 || type == DType::f8e5m2 || type == DType::f4;
+  work.d = narrow ? DType::bf16 : work.a;
+  work.compute = type;
+  return work;
+}
 
 Made prepare_gemm(const Kernel& kernel, const Name& name) {
   const std::string& text = kernel.demangled;
@@ -72,7 +82,7 @@ Made prepare_gemm(const Kernel& kernel, const Name& name) {
                  contains(name.leaf, "gemm_template_vbatched");
   if (!cutlass && !tiny && !batched) return nullptr;
 
-  DType type = cutlass                        ? operand_type(detail)
+  DType type = cutlass                        ? gemm_operand_type(detail)
                : contains(name.leaf, "dgemm") ? DType::f64
                : tiny                         ? DType::bf16
                                               : DType::f32;
@@ -89,12 +99,7 @@ Made prepare_gemm(const Kernel& kernel, const Name& name) {
     if (name.parameters[i] == "int") integers.push_back(i);
 
   return make(key, [=](const Arguments& a, Decoded& d) {
-    Gemm work;
-    work.a = work.b = type == DType::tf32 ? DType::f32 : type;
-    work.d = is_integer(type) || type == DType::f8e4m3 || type == DType::f8e5m2 || type == DType::f4
-                 ? DType::bf16
-                 : work.a;
-    work.compute = type;
+    Gemm work = gemm_of(type);
     bool found = false;
     if (cutlass) {
       for (std::size_t at : {0, 4, 8, 16}) {
@@ -122,7 +127,7 @@ Made prepare_gemm(const Kernel& kernel, const Name& name) {
         work.m = tm * static_cast<std::int64_t>(a.geometry().blocks());
         work.n = tn;
         work.k = std::max<std::int64_t>(tile.k, 64) * 8;
-        d.recognised = !a.launch().arguments || grouped;
+        d.recognised = !a.launch().arguments;
       }
       if (grouped) work.groups = std::max<std::int64_t>(1, work.groups);
     }

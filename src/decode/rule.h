@@ -120,6 +120,7 @@ Made prepare_sort(const Kernel&, const Name&);
 Made prepare_scan(const Kernel&, const Name&);
 Made prepare_cub(const Kernel&, const Name&);
 Made prepare_pool(const Kernel&, const Name&);
+Made prepare_grouped(const Kernel&, const Name&);
 Made prepare_gemm(const Kernel&, const Name&);
 Made prepare_package(const Kernel&, const Name&);
 Made prepare_signature(const Kernel&, const Name&);  // known names, read off their parameter lists

@@ -92,6 +92,10 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
     case Kind::fill:
       std::fill(result.begin(), result.end(), s.scalar);
       return result;
+    case Kind::literal:
+      if (s.literal.size() != n) return std::nullopt;
+      std::copy(s.literal.begin(), s.literal.end(), result.begin());
+      return result;
     case Kind::arange:
       for (std::size_t i = 0; i < n; ++i) result[i] = s.scalar + static_cast<Number>(i) * s.scalar2;
       return result;
