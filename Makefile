@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo test lint format bench fuzz workloads matrix wheel clean help
+.PHONY: build demo test lint format bench fuzz workloads validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,10 @@ endif
 
 matrix: build   ## environments of matrix.toml, all or those named after it; writes docs/compatibility.md
 	.venv/bin/python tools/matrix $(ENVIRONMENTS)
+
+validate: build ## published training steps against predictions; SET=all for the sweeps
+	@tools/setup workloads
+	.venv/bin/maya validate --set $(or $(SET),quick)
 
 lint: build     ## formatting, clang-tidy, layering
 	@tools/setup debian clang-format clang-tidy

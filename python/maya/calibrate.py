@@ -373,6 +373,14 @@ def write(path, gpu, sources, samples, learned, exact):
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
+def show(learned):
+    print(f"{'family':28s} {'ops':>5s} {'before':>8s} {'after':>8s}  factor")
+    for family, l in learned.items():
+        after = f"{100 * l['after']:7.1f}%" if "after" in l else "few rows"
+        factor = f"{l['factor']:.3f}" if l["factor"] else "none"
+        print(f"{family:28s} {l['rows']:5d} {100 * l['before']:7.1f}% {after:>8s}  {factor}")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="maya calibrate", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -409,11 +417,7 @@ def main(arguments=None):
         print(json.dumps(result, indent=2))
         return 0
     print(f"{gpu}: {kernels} kernels, {100 * used:.0f} % of their time tied to ops" + ("" if shapes else " (no shapes: sizes from launch grids only)"))
-    print(f"{'family':28s} {'ops':>5s} {'before':>8s} {'after':>8s}  factor")
-    for family, l in learned.items():
-        after = f"{100 * l['after']:7.1f}%" if "after" in l else "few rows"
-        factor = f"{l['factor']:.3f}" if l["factor"] else "none"
-        print(f"{family:28s} {l['rows']:5d} {100 * l['before']:7.1f}% {after:>8s}  {factor}")
+    show(learned)
     print(f"{result['exact']} ops measured exactly; wrote {options.out}")
     return 0
 

@@ -15,7 +15,7 @@ void PredictOptions::add_to(CLI::App& verb) {
       ->type_name("KEY=VALUE")
       ->take_all();
   verb.add_option("--steps", steps,
-                  "auto, how many steps the run has, or the name of the NVTX range that opens each")
+                  "auto, how many steps the run has, or the name of the NVTX range that is one")
       ->type_name("auto|N|RANGE");
   verb.add_option("--calibration", calibration, "File of `maya calibrate`")->type_name("FILE");
   verb.add_flag("--unfold", unfold, "Simulate every rank by itself, not one of each kind");

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "cli/command.h"
 #include "launch/environment.h"
 #include "launch/executable.h"
+#include "launch/host_speed.h"
 #include "launch/installation.h"
 #include "launch/nodes.h"
 #include "launch/python.h"
@@ -190,6 +192,7 @@ int run(const Options& options, std::vector<std::string> command) {
   file.nodes = nodes;
   file.gpus_per_node = cluster->gpus_per_node;
   file.started = launch::now_utc();
+  file.benchmark_us = launch::host_benchmark_us();
   std::string run_file = directory->path() + "/run.toml";
   if (auto status =
           launch::write_file(directory->path() + "/device.txt", catalog::to_flat(*cluster));
@@ -218,6 +221,8 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!code) return fail(code.error());
 
   file.ended = launch::now_utc();
+  // Again, in case the machine was busy the first time.
+  file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = *code;
   launch::name_orphans(directory->path());
   file.recordings = count_recordings(directory->path());

@@ -6,6 +6,7 @@
 
 #include "collate/communicators.h"
 #include "collate/fold.h"
+#include "collate/host_times.h"
 #include "collate/steps.h"
 
 namespace maya::collate {
@@ -150,6 +151,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);
   if (Status ok = find_steps(job, options); !ok) return ok.error();
+  settle_host_times(job);
   return job;
 }
 

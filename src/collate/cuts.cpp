@@ -64,26 +64,25 @@ Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size
 
 }  // namespace
 
-Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence,
-                   std::string_view name) {
-  Cuts cuts;
+std::vector<Range> ranges_named(const trace::Recording& recording, std::string_view name) {
+  std::vector<Range> ranges;
   int depth = 0, open = 0;
-  std::size_t end = 0;
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
     const trace::Record& r = recording.records[i];
     if (r.kind == Kind::range_push) {
       ++depth;
-      if (r.value < recording.strings.size() && recording.strings[r.value] == name) {
-        cuts.push_back(sequence.at(i));
+      if (open == 0 && r.value < recording.strings.size() && recording.strings[r.value] == name) {
+        ranges.push_back({i + 1, static_cast<std::uint32_t>(recording.records.size())});
         open = depth;
       }
     } else if (r.kind == Kind::range_pop) {
-      if (depth == open) end = sequence.at(i), open = 0;
+      if (open != 0 && depth == open) ranges.back().end = i + 1, open = 0;
       --depth;
     }
   }
-  if (!cuts.empty()) cuts.push_back(end > cuts.back() ? end : sequence.size());
-  return cuts;
+  // One that was never closed ended in an error; if others were, it is none of them.
+  if (open != 0 && ranges.size() > 1) ranges.pop_back();
+  return ranges;
 }
 
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence) {

@@ -11,9 +11,13 @@ namespace maya::collate {
 
 using Cuts = std::vector<std::size_t>;
 
+// Records of an annotated range, from behind its opening to behind its end.
+struct Range {
+  std::uint32_t begin{}, end{};
+};
+std::vector<Range> ranges_named(const trace::Recording& recording, std::string_view name);
+
 // `exactly`: only candidates with this many segments; 0: any number.
-Cuts cuts_by_range(const trace::Recording& recording, const Sequence& sequence,
-                   std::string_view name);
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence);
 Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly);
 Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly);

@@ -44,13 +44,10 @@ class Finder {
   Status run() {
     using job::StepsFoundBy;
     if (!options_.step_range.empty()) {
-      auto by_name = [&](std::size_t c) {
-        return cuts_by_range(job_.classes[c].recording, sequences_[c], options_.step_range);
-      };
-      if (!accept(StepsFoundBy::user, by_name, 1))
+      if (!by_range())
         return Error{
-            fmt::format("no annotated range named \"{}\" opens the same number of steps on "
-                        "every rank; leave the name out to have the steps found",
+            fmt::format("no annotated range named \"{}\" occurs equally often on every rank; leave "
+                        "the name out to have the steps found",
                         options_.step_range)};
       return {};
     }
@@ -82,6 +79,28 @@ class Finder {
   }
 
  private:
+  // A step is the range the user named, from behind its opening to its end; what the program does
+  // outside, on the host too, is a segment by itself and not measured.
+  bool by_range() {
+    std::size_t steps = 0;
+    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
+      job::RankClass& rank_class = job_.classes[c];
+      const auto ranges = ranges_named(rank_class.recording, options_.step_range);
+      if (ranges.empty() || (c > 0 && ranges.size() != steps)) return false;
+      steps = ranges.size();
+      rank_class.step_begin.clear();
+      for (const Range& range : ranges) {
+        rank_class.step_begin.push_back(range.begin);
+        rank_class.step_begin.push_back(range.end);
+      }
+    }
+    std::vector<std::uint8_t> inside(2 * steps - 1);
+    for (std::size_t k = 0; k < inside.size(); ++k) inside[k] = k % 2 == 0;
+    job_.found_by = job::StepsFoundBy::user;
+    measure(std::move(inside));
+    return true;
+  }
+
   // The same method must divide every class into the same number of steps, at least `least`.
   bool accept(job::StepsFoundBy by, const std::function<Cuts(std::size_t)>& find,
               std::size_t least) {
@@ -146,8 +165,13 @@ class Finder {
       for (std::size_t k = 0; k < steps && condition(k); ++k) fewer[k] = 0;
       if (std::count(fewer.begin(), fewer.end(), 1) > 0) steady = std::move(fewer);
     };
-    leave_out([&](std::size_t k) { return k == 0; });
-    leave_out([&](std::size_t k) { return k == 0 || sets_up[k] != 0 || slow[k] != 0; });
+    const auto first =
+        static_cast<std::size_t>(std::find(steady.begin(), steady.end(), 1) - steady.begin());
+    const std::vector<std::uint8_t> candidates = steady;
+    leave_out([&](std::size_t k) { return k <= first; });
+    leave_out([&](std::size_t k) {
+      return k <= first || candidates[k] == 0 || sets_up[k] != 0 || slow[k] != 0;
+    });
     job_.measured = std::move(steady);
     job_.warmup_steps = static_cast<std::uint32_t>(
         std::find(job_.measured.begin(), job_.measured.end(), 1) - job_.measured.begin());

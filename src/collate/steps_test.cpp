@@ -158,7 +158,8 @@ TEST(Steps, UserNamesARangeOrANumber) {
   options.step_range = "train_step";
   job::Job job = found(by_range, options);
   EXPECT_EQ(job.found_by, StepsFoundBy::user);
-  EXPECT_EQ(job.steps(), 6u);
+  EXPECT_EQ(job.steps(), 11u);  // six, and what lies between them
+  EXPECT_EQ(measured(job), 5u);
   options = {};
   options.steps = 6;
   EXPECT_EQ(found(by_number, options).steps(), 6u);
@@ -168,6 +169,22 @@ TEST(Steps, UserNamesARangeOrANumber) {
   auto wrong = collate::collate(std::move(one), options);
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().message.find("4 steps"), std::string::npos);
+}
+
+TEST(Steps, WorkOutsideTheNamedRangeIsNotMeasured) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 4; ++s) {
+    r.push("train_step");
+    micro_batch(r);
+    r.pop();
+    gemm(r, 64).kernel(10);  // an evaluation
+  }
+  collate::Options options;
+  options.step_range = "train_step";
+  job::Job job = found(r, options);
+  EXPECT_EQ(job.steps(), 7u);
+  EXPECT_EQ(job.measured, (std::vector<std::uint8_t>{0, 0, 1, 0, 1, 0, 1}));
 }
 
 TEST(Steps, OneStepIsTheRunAfterInitialization) {

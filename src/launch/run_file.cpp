@@ -76,6 +76,7 @@ std::string to_toml(const RunFile& run) {
       "cores = {}\n",
       quoted(version()), quoted(fmt::format("{} {}", system.sysname, system.release)),
       quoted(processor()), std::thread::hardware_concurrency());
+  if (run.benchmark_us > 0) text += fmt::format("benchmark_us = {:.1f}\n", run.benchmark_us);
   return text;
 }
 

@@ -15,7 +15,8 @@ struct RunFile {
   int nodes{1}, gpus_per_node{1};
   std::string started, ended;  // ISO 8601, UTC; ended empty while it runs
   std::optional<int> exit_code;
-  int recordings{};  // ranks that touched the device
+  int recordings{};       // ranks that touched the device
+  double benchmark_us{};  // of the recording host, see host_speed.h
 };
 
 std::string to_toml(const RunFile& run);

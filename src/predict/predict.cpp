@@ -49,6 +49,13 @@ collate::Options collate_options(const Options& options, const catalog::Cluster&
   return result;
 }
 
+// The recording machine against the reference host: both have run the same benchmark. 0: not known.
+double recorded_speed(const catalog::Catalog& catalog, const RunFile& file) {
+  if (file.recorded_speed > 0 || file.benchmark_us <= 0) return file.recorded_speed;
+  const double reference = reference_benchmark_us(catalog.directory());
+  return reference > 0 ? std::clamp(reference / file.benchmark_us, 0.05, 20.0) : 0;
+}
+
 bool any_work(const std::vector<trace::Recording>& recordings) {
   for (const trace::Recording& recording : recordings)
     for (const trace::Record& record : recording.records)
@@ -106,8 +113,8 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   Result<catalog::Cluster> cluster = catalog->cluster(spec, settings->cluster);
   if (!cluster) return cluster.error();
   // The recording machine's speed belongs to the recording, unless the user says otherwise.
-  if (run->file.recorded_speed > 0)
-    cluster->extra.emplace("host.recorded_speed", run->file.recorded_speed);
+  if (const double speed = recorded_speed(*catalog, run->file); speed > 0)
+    cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
   if (!any_work(run->recordings))

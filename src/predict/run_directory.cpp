@@ -44,11 +44,24 @@ Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
   }
   run.cluster = table["cluster"].value_or(std::string());
   run.recorded_speed = table["recorded_on"]["speed"].value_or(0.0);
+  run.benchmark_us = table["recorded_on"]["benchmark_us"].value_or(0.0);
   if (const toml::array* ranks = table["ranks"]["stand_in"].as_array())
     for (const toml::node& rank : *ranks)
       run.stand_in.push_back(static_cast<std::int32_t>(rank.value_or(std::int64_t{-1})));
   return run;
 }
+
+}  // namespace
+
+double reference_benchmark_us(const std::string& catalogue) {
+  try {
+    return toml::parse_file(catalogue + "/reference-host.toml")["benchmark_us"].value_or(0.0);
+  } catch (const toml::parse_error&) {
+    return 0;  // a catalogue without one: host times are taken as they were recorded
+  }
+}
+
+namespace {
 
 Result<RunFile> read_run_file(const std::string& path) {
   if (!fs::exists(path)) return RunFile{};  // recordings alone are enough

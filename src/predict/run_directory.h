@@ -17,6 +17,7 @@ struct RunFile {
   std::string cluster;                 // empty: run.toml is not there
   std::vector<std::int32_t> stand_in;  // ranks.stand_in, for ranks that did not run
   double recorded_speed{};  // recorded_on.speed: this host against the reference; 0: not known
+  double benchmark_us{};    // recorded_on.benchmark_us, from which the speed follows; 0: not known
 };
 
 struct Run {
@@ -25,5 +26,8 @@ struct Run {
 };
 
 Result<Run> read_run(const std::string& directory);
+
+// What the host benchmark takes on the reference host, by the catalogue; 0: it does not say.
+double reference_benchmark_us(const std::string& catalogue);
 
 }  // namespace maya::predict

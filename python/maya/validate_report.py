@@ -1,0 +1,94 @@
+"""The page of `maya validate --write`: how well whole training steps are predicted, in distributions and by the worst cases."""
+from __future__ import annotations
+
+import re
+
+from maya import validate
+
+NAMES = {"cases": "Single cases", "timm": "timm, AMP, RTX 3090, both layouts", "torchvision": "torchvision, batch 12, six GPUs",
+         "mpt": "MPT with FSDP on 8 × A100", "megatron": "Megatron-LM on A100"}
+
+
+def cause(case):
+    """What is known of a case's error: its own `cause`, or the first of the sweep's that matches its name."""
+    if case.text("cause"):
+        return case.table["cause"]
+    for pattern, words in case.table.get("causes", {}).items():
+        if re.search(pattern, case.id):
+            return words
+    return ""
+
+
+def bar(share, width=40):
+    return "█" * round(share * width)
+
+
+def distribution(results):
+    """Shares of cases by the size of their error."""
+    errors = [r["error"] for r in results if "error" in r]
+    edges = [-10, -0.3, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.3, 100]
+    names = ["below −30 %", "−30 to −20 %", "−20 to −10 %", "−10 to −5 %", "within 5 %", "5 to 10 %", "10 to 20 %", "20 to 30 %", "above 30 %"]
+    lines = ["| error | cases | |", "|---|--:|---|"]
+    for name, low, high in zip(names, edges, edges[1:]):
+        count = sum(low <= e < high for e in errors)
+        lines.append(f"| {name} | {count} | {bar(count / len(errors))} |")
+    return lines
+
+
+def row(case, r, with_cause=False):
+    words = [case.id.split("/", 1)[-1] if with_cause else case.id, case.text("title") if not with_cause else case.file.stem,
+             f"{r['measured_ms']:.1f}"]
+    if "problem" in r:
+        words += ["", r["problem"], "", ""]
+    else:
+        words += [f"{r['predicted_ms']:.1f}", f"{100 * r['error']:+.1f} %", f"{r['low_ms']:.1f} – {r['high_ms']:.1f}" + ("" if r["inside"] else " \\*"),
+                  f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):.0f} %"]
+    return "| " + " | ".join(words + [cause(case)]) + " |"
+
+
+def page(cases, results):
+    by_set = {}
+    for case, r in zip(cases, results):
+        by_set.setdefault(case.set, []).append((case, r))
+    lines = ["# Whole training steps: predicted against measured", "",
+             "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the source of its",
+             "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many measurements lie",
+             "in the 80 % interval of their prediction.", "",
+             "| set | cases | mean | median | 90th pct | worst | bias | within 5 % | within 15 % | inside |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for name, pairs in by_set.items():
+        s = validate.summary([r for _, r in pairs])
+        if s:
+            p = validate.percent
+            lines.append(f"| {NAMES.get(name, name)} | {s['cases']} | {p(s['mean'])} | {p(s['median'])} | {p(s['p90'])} | {p(s['worst'])} | "
+                         f"{p(s['bias'])} | {p(s['within_5'])} | {p(s['within_15'])} | {p(s['inside'])} |")
+    for name, pairs in by_set.items():
+        done = [(c, r) for c, r in pairs if "error" in r]
+        lines += ["", f"## {NAMES.get(name, name)}", ""]
+        sources = list(dict.fromkeys(c.text("source") for c, _ in pairs))
+        if len(sources) <= 3:
+            lines += ["Source: " + "; ".join(sources) + ".", ""]
+        if not done:
+            lines.append("No result: " + "; ".join(sorted({r["problem"] for _, r in pairs})))
+            continue
+        head = ["| case | | measured ms | predicted ms | error | 80 % interval ms | fitted | cause |", "|---|---|--:|--:|--:|---|--:|---|"]
+        if len(pairs) <= 40 and name == "cases":
+            lines += head + [row(c, r) for c, r in pairs]
+            differs = [(c, c.table["differs"]) for c, _ in pairs if c.table.get("differs")]
+            lines += ["", "What differs from the measured set-up, besides the version of torch (" + ", ".join(sorted({r["torch"] for _, r in pairs})) + " here):", ""]
+            lines += [f"- {c.id} (torch {c.table['environment']['torch']}): {'; '.join(d)}" for c, d in differs]
+        else:
+            lines += distribution([r for _, r in pairs])
+            worst = sorted(done, key=lambda x: -abs(x[1]["error"]))[:12]
+            lines += ["", "The worst:", ""] + head + [row(c, r, True) for c, r in worst]
+            groups = {}
+            for c, r in done:
+                groups.setdefault(c.file.stem, []).append(r)
+            if len(groups) > 1:
+                lines += ["", "| sweep | cases | mean | bias | inside |", "|---|--:|--:|--:|--:|"]
+                for stem, rs in groups.items():
+                    s = validate.summary(rs)
+                    lines.append(f"| {stem} | {s['cases']} | {validate.percent(s['mean'])} | {validate.percent(s['bias'])} | {validate.percent(s['inside'])} |")
+        failed = [(c, r) for c, r in pairs if "problem" in r]
+        if failed and len(pairs) > 40:
+            lines += ["", f"{len(failed)} without a result: " + "; ".join(f"{c.id.split('/', 1)[-1]} ({r['problem'][:80]})" for c, r in failed[:20])]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,62 @@
+#include "collate/host_times.h"
+
+#include <gtest/gtest.h>
+
+#include "collate/testing/recording_builder.h"
+
+namespace maya {
+namespace {
+
+using testing::RecordingBuilder;
+
+job::Job job_of(RecordingBuilder& r, std::vector<std::uint32_t> begin) {
+  job::Job job;
+  job.classes.emplace_back();
+  job.classes[0].recording = r.done();
+  job.measured.assign(begin.size() - 1, 1);
+  job.classes[0].step_begin = std::move(begin);
+  return job;
+}
+
+TEST(HostTimes, WhatOneStepWaitedForIsLeftOut) {
+  RecordingBuilder r;
+  r.host(500).kernel(1).host(700).kernel(2);
+  r.host(90000).kernel(1).host(600).kernel(2);
+  r.host(510).kernel(1).host(80000).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4, 6});
+  collate::settle_host_times(job);
+  const auto& records = job.classes[0].recording.records;
+  EXPECT_EQ(records[2].host_ns, 500u);
+  EXPECT_EQ(records[5].host_ns, 600u);
+}
+
+TEST(HostTimes, LongGapsBelongToTheirCallAndThreadsMayInterleaveDifferently) {
+  RecordingBuilder r;
+  r.host(10).kernel(1).thread(1).host(20).kernel(2).thread(0);
+  r.thread(1)
+      .host(0)
+      .add(trace::Kind::host_gap, 5000)
+      .host(25)
+      .kernel(2)
+      .thread(0)
+      .host(40)
+      .kernel(1);
+  job::Job job = job_of(r, {0, 2, 5});
+  collate::settle_host_times(job);
+  const auto& records = job.classes[0].recording.records;
+  EXPECT_EQ(records[2].value, 0u);  // the gap
+  EXPECT_EQ(records[3].host_ns, 20u);
+  EXPECT_EQ(records[4].host_ns, 10u);
+}
+
+TEST(HostTimes, StepsThatDifferAreLeftAlone) {
+  RecordingBuilder r;
+  r.host(10).kernel(1).host(20).sync();
+  r.host(30).kernel(1).host(40).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4});
+  collate::settle_host_times(job);
+  EXPECT_EQ(job.classes[0].recording.records[2].host_ns, 30u);
+}
+
+}  // namespace
+}  // namespace maya
