@@ -14,6 +14,7 @@ MAYA_EXPORT int stream_create(Stream*& stream, unsigned flags, int priority);
 MAYA_EXPORT int stream_destroy(void* handle);
 MAYA_EXPORT int stream_synchronize(void* handle);
 MAYA_EXPORT int stream_query(void* handle);
+void stream_reached(Stream& stream);  // the host waited for all of it
 MAYA_EXPORT int device_synchronize();
 MAYA_EXPORT int stream_wait_event(void* stream, void* event, unsigned flags);
 MAYA_EXPORT int stream_host_function(void* stream, void (*function)(void*), void* data);

@@ -78,6 +78,7 @@ int copy(const Area& a, void* stream_handle, bool async) {
   std::uint32_t number = s.recorder.op(op, async ? "cudaMemcpyAsync" : "cudaMemcpy");
   if (int error = enqueue(*stream, trace::Kind::copy, number, blocking ? trace::Flag::blocking : 0, 0, NodeType::memcpy))
     return error;
+  if (blocking && stream->capture == nullptr) stream_reached(*stream);
   for (std::uint64_t z = 0; z < a.depth; ++z)
     for (std::uint64_t y = 0; y < a.height; ++y)
       move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,

@@ -40,6 +40,8 @@ struct Stream {
   std::vector<std::uint32_t> tips;   // while capturing: nodes the next one waits for
   double model_ns{};          // when the work queued so far would be done, in modelled time
   std::uint64_t unique{};
+  bool busy{};                // work was queued since the host last waited for it
+  std::uint16_t asked{};      // see progress.h
 };
 
 struct Event {
@@ -51,6 +53,9 @@ struct Event {
   Capture* capture{};
   std::uint64_t capture_id{};
   std::vector<std::uint32_t> tips;
+  // Of the latest record; see progress.h.
+  std::uint64_t sequence{};
+  std::uint16_t stream{}, thread{}, asked[2]{};
 };
 
 enum class NodeType : int {  // numbers as in CUDA

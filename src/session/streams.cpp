@@ -2,6 +2,7 @@
 
 #include "session/calls.h"
 #include "session/host_clock.h"
+#include "session/progress.h"
 
 namespace maya::session {
 namespace {
@@ -86,8 +87,15 @@ int stream_synchronize(void* handle) {
   }
   if (int error = check_unsafe()) return error;
   host_reaches(stream->model_ns);
+  stream_reached(*stream);
   state().recorder.record(trace::Kind::stream_synchronize, stream->id, 0, stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
+}
+
+void stream_reached(Stream& stream) {
+  progress().reached(stream);
+  stream.busy = false;
+  stream.asked = 0;
 }
 
 int stream_query(void* handle) {
@@ -97,7 +105,7 @@ int stream_query(void* handle) {
     stream->capture->invalidated = true;
     return code::capture_unsupported;
   }
-  return code::success;
+  return progress().done(*stream) ? code::success : code::not_ready;
 }
 
 int device_synchronize() {
@@ -105,8 +113,12 @@ int device_synchronize() {
   if (int error = check_unsafe()) return error;
   State& s = state();
   double last = 0;
-  s.streams.each([&](Stream& stream) { last = std::max(last, stream.model_ns); });
+  s.streams.each([&](Stream& stream) {
+    last = std::max(last, stream.model_ns);
+    stream.busy = false;
+  });
   host_reaches(last);
+  progress().reached_all();
   s.recorder.record(trace::Kind::device_synchronize, 0, 0);
   return code::success;
 }
@@ -133,6 +145,7 @@ int stream_wait_event(void* stream_handle, void* event_handle, unsigned) {
   }
   if (!event->recorded) return code::success;  // never recorded: no effect
   stream->model_ns = std::max(stream->model_ns, event->model_ns);
+  progress().waits(*stream, *event);
   s.recorder.record(trace::Kind::stream_wait_event, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
 }
@@ -189,6 +202,7 @@ int event_record(void* event_handle, void* stream_handle, unsigned flags) {
   event->recorded = true;
   event->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed));
   if (stream->capture != nullptr) return code::success;
+  progress().recorded(*event, *stream);
   s.recorder.record(trace::Kind::event_record, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
 }
@@ -205,6 +219,7 @@ int event_synchronize(void* handle) {
   if (int error = check_unsafe()) return error;
   if (!event->recorded) return code::success;
   host_reaches(event->model_ns);
+  progress().reached(*event);
   s.recorder.record(trace::Kind::event_synchronize, 0, event->id);
   return code::success;
 }
@@ -214,7 +229,7 @@ int event_query(void* handle) {
   Event* event = state().events.find(handle);
   if (event == nullptr) return code::invalid_handle;
   if (event->capture != nullptr) return code::captured_event;
-  return code::success;  // emulated work is done when it is issued
+  return !event->recorded || progress().done(*event) ? code::success : code::not_ready;
 }
 
 int event_elapsed(float* milliseconds, void* start, void* end) {
@@ -240,6 +255,7 @@ int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t fla
     return capture_node(stream, node, record) ? code::success : code::capture_invalidated;
   }
   if (stream.legacy) flags |= trace::Flag::legacy;
+  stream.busy = true;
   if (s.timing_wanted.load(std::memory_order_relaxed)) [[unlikely]]
     stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + modelled_op_ns(op);
   s.recorder.record(kind, stream.id, op, flags, aux);

@@ -1,0 +1,44 @@
+// What the host knows to be done on the device.
+//
+// Nothing executes here, but a program asks (cudaEventQuery) and takes other paths when work is done already: PyTorch
+// leaves out the wait for a collective that has finished. On a GPU work lags behind its launch, so an event counts as
+// done only after the host has waited for it, or for something that came after it. A program that polls must not
+// poll for ever: after a number of questions the work is done. No clock is involved, so that runs repeat themselves.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "session/objects.h"
+
+namespace maya::session {
+
+class Progress {
+ public:
+  void recorded(Event& event, const Stream& stream);
+  void waits(const Stream& stream, const Event& event);
+  // The host waited.
+  void reached(const Stream& stream);
+  void reached(const Event& event);
+  void reached_all();
+
+  bool done(Event& event);
+  bool done(Stream& stream);
+
+ private:
+  struct Line {
+    std::uint64_t done{};                            // every event of the stream up to this one
+    std::map<std::uint16_t, std::uint64_t> waited;  // for other streams' events up to these
+  };
+  void finish(std::uint16_t stream, std::uint64_t sequence);
+
+  std::mutex mutex_;
+  std::uint64_t sequence_{}, all_done_{};
+  std::unordered_map<std::uint16_t, Line> lines_;
+};
+
+Progress& progress();
+
+}  // namespace maya::session

@@ -1,0 +1,62 @@
+#include "session/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace maya::session {
+namespace {
+
+class ProgressTest : public testing::Test {
+ protected:
+  ProgressTest() { compute.id = 1, network.id = 2; }
+  Progress progress;
+  Stream compute, network;
+  Event event, later;
+};
+
+TEST_F(ProgressTest, WorkIsPendingUntilTheHostWaitedForIt) {
+  progress.recorded(event, network);
+  EXPECT_FALSE(progress.done(event));
+  progress.reached(compute);  // another stream
+  EXPECT_FALSE(progress.done(event));
+  progress.reached(network);
+  EXPECT_TRUE(progress.done(event));
+}
+
+TEST_F(ProgressTest, WaitingForAStreamCoversWhatItWaitedFor) {
+  progress.recorded(event, network);
+  progress.waits(compute, event);
+  progress.recorded(later, network);
+  progress.reached(compute);
+  EXPECT_TRUE(progress.done(event));
+  EXPECT_FALSE(progress.done(later));
+}
+
+TEST_F(ProgressTest, ALaterEventCoversEarlierOnesOfItsStream) {
+  progress.recorded(event, network);
+  progress.recorded(later, network);
+  progress.reached(event);
+  EXPECT_FALSE(progress.done(later));
+  progress.reached(later);
+  EXPECT_TRUE(progress.done(later));
+  progress.recorded(event, compute);  // recorded again: pending again
+  EXPECT_FALSE(progress.done(event));
+  progress.reached_all();
+  EXPECT_TRUE(progress.done(event));
+}
+
+TEST_F(ProgressTest, APollEndsAndAWatchdogDoesNotHastenIt) {
+  progress.recorded(event, network);
+  std::thread watchdog([&] {
+    for (int i = 0; i < 60; ++i) EXPECT_FALSE(progress.done(event));
+  });
+  watchdog.join();
+  int asked = 1;
+  while (!progress.done(event) && asked < 1000) ++asked;
+  EXPECT_GT(asked, 10);
+  EXPECT_LT(asked, 1000);
+}
+
+}  // namespace
+}  // namespace maya::session
