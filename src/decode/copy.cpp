@@ -66,16 +66,19 @@ class Cat : public Decoder {
   }
 
  private:
-  std::int64_t word(const Arguments& a, int parameter, std::size_t index, std::size_t base = 0) const {
+  std::int64_t word(const Arguments& a, int parameter, std::size_t index,
+                    std::size_t base = 0) const {
     std::size_t at = base + static_cast<std::size_t>(index_bytes) * index;
-    return index_bytes == 4 ? a.at<std::uint32_t>(parameter, at) : a.at<std::int64_t>(parameter, at);
+    return index_bytes == 4 ? a.at<std::uint32_t>(parameter, at)
+                            : a.at<std::int64_t>(parameter, at);
   }
   // One input: contiguous, to its slice of the output. Vectors are moved as units of their own.
   Semantics placed(const Arguments& a, int i) const {
     Semantics s;
     s.kind = Semantics::Kind::gather;
     s.function = "assign";
-    std::int64_t unit = std::int64_t{element_bytes} * per_vector, trailing = per_vector > 1 ? a.integer(4) : 1;
+    std::int64_t unit = std::int64_t{element_bytes} * per_vector,
+                 trailing = per_vector > 1 ? a.integer(4) : 1;
     std::size_t columns = 8u * batch;
     std::int64_t first = word(a, 1, i, columns), length = word(a, 1, batch + i, columns);
     if (per_vector > 1) {
@@ -86,7 +89,8 @@ class Cat : public Decoder {
     }
     std::int64_t joined = a.integer(3), n = elements(a, i) / per_vector, inner = 1;
     std::size_t contiguous = columns + 3u * index_bytes * batch + static_cast<std::size_t>(i);
-    Semantics::Operand out = line(a.pointer(0) + static_cast<std::uint64_t>(first * unit), type_of_bytes(unit), n);
+    Semantics::Operand out =
+        line(a.pointer(0) + static_cast<std::uint64_t>(first * unit), type_of_bytes(unit), n);
     out.rank = 0;
     for (int d = dims - 1; d >= 0; --d) {
       std::int64_t size = d == joined ? length : word(a, 2, d);
@@ -102,7 +106,8 @@ class Cat : public Decoder {
     return s;
   }
   // Behind the flags, { index size[4], stride[4]; } for each input.
-  Semantics::Operand strided(const Arguments& a, int i, Semantics::Operand out, std::int64_t unit) const {
+  Semantics::Operand strided(const Arguments& a, int i, Semantics::Operand out,
+                             std::int64_t unit) const {
     std::size_t flags = 8u * batch + 3u * index_bytes * batch;
     std::size_t width = static_cast<std::size_t>(index_bytes);
     std::size_t table = (flags + static_cast<std::size_t>(batch) + width - 1) / width * width;
@@ -176,18 +181,30 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
       write(d, a.pointer(1), n * size);
     });
   }
-  if (leaf == "chunk_cat_cuda_kernel" || starts_with(leaf, "split_with_sizes_copy_out")) {
-    // FSDP's copy-in and copy-out: tables on the device, so the grid bounds the bytes: each block
-    // moves one chunk of block × 16 bytes per iteration.
+  if (leaf == "chunk_cat_cuda_kernel") {
+    // FSDP's copy-in of gradients: (…, bytes of a slice of the result, of a chunk, element size of
+    // the result over that of the sources). A slice holds all chunks; the grid's z is the slices.
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
-      std::int64_t bytes = 0;
-      bool split = contains(a.kernel().demangled, "split_with_sizes");
-      // The contiguous side is one allocation slice: (…, long slice, long chunk, …) gives its size.
       const auto& integers = signature->integers();
-      std::int64_t largest = signature->largest_integer(a);
-      if (split && integers.size() >= 2) bytes = a.integer(integers[0]) * a.integer(integers[1]);
-      if (!split) bytes = largest * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(1)));
-      std::int64_t threads = static_cast<std::int64_t>(a.geometry().threads()) * 16;
+      const std::int64_t threads = static_cast<std::int64_t>(a.geometry().threads()) * 16;
+      std::int64_t written = threads, ratio = 1;
+      if (integers.size() >= 3) {
+        written = a.integer(integers[0]) * std::max<std::int64_t>(1, a.grid(2));
+        ratio = std::clamp<std::int64_t>(a.integer(integers[2]), 1, 8);
+      }
+      if (written <= 0 || written > threads * 4096) written = threads, ratio = 1;
+      Pointwise work = moved(written, written, DType::u8, false);
+      work.bytes_read = written / ratio;
+      d.op.work = work;
+    });
+  }
+  if (starts_with(leaf, "split_with_sizes_copy_out")) {
+    // FSDP's copy-out: tables on the device; (…, bytes of a chunk of the source, chunks).
+    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
+      const auto& integers = signature->integers();
+      const std::int64_t threads = static_cast<std::int64_t>(a.geometry().threads()) * 16;
+      std::int64_t bytes = 0;
+      if (integers.size() >= 2) bytes = a.integer(integers[0]) * a.integer(integers[1]);
       if (bytes <= 0 || bytes > threads * 4096) bytes = threads;
       d.op.work = moved(bytes, bytes, DType::u8, false);
     });

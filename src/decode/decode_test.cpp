@@ -490,6 +490,22 @@ TEST(Elementwise, ArangeTellsItsTypeByTheDispatch) {
   EXPECT_EQ(d.semantics.outputs[0].dtype, DType::i64);
 }
 
+TEST(Copy, ChunkCatWritesItsSliceOnce) {
+  // Eight chunks of 100 MB of f32, from bf16 sources: the slice holds them all.
+  Call call(
+      "void at::native::detail::chunk_cat_cuda_kernel<float, c10::BFloat16>(c10::BFloat16**, "
+      "float*, "
+      "long*, long*, long*, long*, long*, long*, long, long, long)");
+  for (int i = 0; i < 8; ++i) call.arg(A);
+  auto w = call.arg(std::int64_t{800'000'000})
+               .arg(std::int64_t{100'000'000})
+               .arg(std::int64_t{2})
+               .grid(5000, 8)
+               .work<Pointwise>();
+  EXPECT_EQ(w.bytes_written, 800'000'000);
+  EXPECT_EQ(w.bytes_read, 400'000'000);
+}
+
 TEST(Index, GatherOfRows) {
   Call call(
       "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, "

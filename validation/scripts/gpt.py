@@ -101,9 +101,9 @@ def main():
     rank, world, device = start()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     if args.tune:
-        import torch._inductor.config
+        from torch._inductor import config as inductor
 
-        torch._inductor.config.coordinate_descent_tuning = True
+        inductor.coordinate_descent_tuning = True
     with torch.device(device):
         model = GPT(args)
     raw = model

@@ -31,6 +31,18 @@ def rotate(x, table):
     return torch.view_as_real(a * table[None, : x.shape[1], None, :]).flatten(3).type_as(x)
 
 
+class RMSNorm(nn.Module):
+    """As eager torch computed it until a fused kernel came: one kernel per operation, in FP32."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        y = x.float()
+        return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x) * self.weight
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads, kv):
         super().__init__()
@@ -64,7 +76,7 @@ class FeedForward(nn.Module):
 class Block(nn.Module):
     def __init__(self, width, heads, kv, hidden):
         super().__init__()
-        self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.norm1, self.norm2 = RMSNorm(width), RMSNorm(width)
         self.attention, self.feed_forward = Attention(width, heads, kv), FeedForward(width, hidden)
 
     def forward(self, x, table):
@@ -77,7 +89,7 @@ class Llama(nn.Module):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.layers = nn.ModuleList(Block(width, heads, kv, hidden) for _ in range(layers))
-        self.norm, self.output = nn.RMSNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.norm, self.output = RMSNorm(width), nn.Linear(width, vocabulary, bias=False)
         self.head, self.length, self.table = width // heads, length, None
 
     def angles(self, device):
