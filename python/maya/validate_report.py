@@ -71,7 +71,7 @@ def page(cases, results):
             lines.append("No result: " + "; ".join(sorted({r["problem"] for _, r in pairs})))
             continue
         head = ["| case | | measured ms | predicted ms | error | 80 % interval ms | fitted | cause |", "|---|---|--:|--:|--:|---|--:|---|"]
-        if len(pairs) <= 40 and name == "cases":
+        if all("rows" not in c.table for c, _ in pairs):
             lines += head + [row(c, r) for c, r in pairs]
             differs = [(c, c.table["differs"]) for c, _ in pairs if c.table.get("differs")]
             lines += ["", "What differs from the measured set-up, besides the version of torch (" + ", ".join(sorted({r["torch"] for _, r in pairs})) + " here):", ""]

@@ -126,7 +126,10 @@ def main():
     args = parser.parse_args()
     rank, world, device = start()
     for spec in args.configurations:
-        train(args, spec, world, device)
+        try:
+            train(args, spec, world, device)
+        except torch.OutOfMemoryError as error:  # on all ranks alike; the others go on
+            print(f"{spec}: {str(error)[:200]}", flush=True)
         gc.collect()
         torch.cuda.empty_cache()
     finish()
