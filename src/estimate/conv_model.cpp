@@ -27,7 +27,9 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
     double traffic = (in_bytes + out_bytes + weight_bytes) / (dram * p.depthwise);
     double compute = flops / (chip.rate(DType::f32) * p.depthwise_flops);
     if (direction == Direction::weight_gradient) compute /= p.depthwise_weight;
-    return p.floor_ns + std::max(traffic, compute);
+    if (w.layout == Layout::channels_last && std::max(w.kh, w.kw) > 5) compute /= p.depthwise_wide;
+    const double slow = w.layout == Layout::channels_last ? 1 : 1 / p.depthwise_first;
+    return p.floor_ns + slow * std::max(traffic, compute);
   }
 
   GemmShape s;
@@ -48,15 +50,19 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
       factor = p.weight_gradient;
       a_bytes = out_bytes, d_bytes = weight_bytes;
       break;
-    default: s.m = out_points, s.n = k, s.k = c * taps; break;
+    default:
+      s.m = out_points, s.n = k, s.k = c * taps;
+      break;
   }
   if (taps == 1) factor *= p.pointwise;
   const bool tensor = chip.tensor(w.compute);
-  if (tensor && (std::fmod(c, 8) != 0 || std::fmod(k, 8) != 0)) {
-    // Padding to eight channels, or a kernel without wide loads.
+  // Padding to eight channels, or a kernel without wide loads.
+  if (groups > 1 && tensor && w.layout == Layout::channels_last)
+    factor *= c <= 32 && groups >= 16 ? p.grouped_last : p.grouped_slow;
+  else if (groups > 1)
+    factor *= p.grouped;
+  else if (tensor && (std::fmod(c, 8) != 0 || std::fmod(k, 8) != 0))
     factor *= p.unaligned;
-  }
-  if (groups > 1) factor *= p.grouped;
   const bool winograd = !tensor && w.kh == 3 && w.kw == 3 && w.kd == 1 && stride == 1 &&
                         w.dilation_h == 1 && w.dilation_w == 1 && groups == 1 && c >= 16;
   if (winograd) s.aligned = p.winograd;
@@ -66,7 +72,11 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   else
     s.bytes_b = std::min(size, in_bytes / (s.k * s.n * s.batch));
   GemmParams adjusted = gemm;
-  adjusted.efficiency *= factor;
+  // Gathering windows costs instructions that do not get faster with the tensor cores: the rate of
+  // an SM and clock is bounded, whatever the peak.
+  const double most = p.sm_flops * 2 / bytes(w.compute) * chip.sms * chip.clock;
+  adjusted.efficiency = tensor ? std::min(gemm.efficiency, most / chip.rate(w.compute)) * factor
+                               : gemm.efficiency * factor;
   adjusted.max_split = 32;
   detail.gemm = gemm_time(chip, s, adjusted);
   double ns = std::max(p.floor_ns, detail.gemm.ns);

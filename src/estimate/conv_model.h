@@ -10,7 +10,7 @@
 namespace maya::estimate {
 
 struct ConvParams {
-  double forward{0.85};          // of the matching GEMM's rate
+  double forward{0.85};  // of the matching GEMM's rate
   double data_gradient{0.80};
   double weight_gradient{0.70};
   double pointwise{1.0};         // 1×1, against the above
@@ -18,19 +18,26 @@ struct ConvParams {
   double transform{1.0};         // of DRAM bandwidth, layout conversions (0: none are made)
   double unaligned{0.5};         // rate with channels that are no multiple of 8 (tensor cores)
   double grouped{0.5};           // rate of grouped convolutions against one group's GEMM batched
+  double grouped_last{0.5};      // the same, tensor cores and channels last
+  double grouped_slow{0.5};      // the same, few groups or wide ones, which cuDNN has no kernel for
   double depthwise{0.55};        // of DRAM bandwidth
   double depthwise_flops{0.25};  // of the plain f32 rate
-  double depthwise_weight{0.35}; // of the above, weight gradient
-  double strided_data{0.8};      // data gradient of a strided convolution
+  double depthwise_weight{0.35};  // of the above, weight gradient
+  double depthwise_first{1};      // the same with channels first, against channels last
+  double depthwise_wide{1};       // of the above, channels last and a kernel wider than 5
+  double strided_data{0.8};       // data gradient of a strided convolution
+  double sm_flops{1e9};           // 16-bit FLOPs an SM does at most per clock in such kernels
   double floor_ns{4000};
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("forward", s.forward), f("data_gradient", s.data_gradient);
     f("weight_gradient", s.weight_gradient), f("pointwise", s.pointwise);
     f("winograd", s.winograd), f("transform", s.transform), f("unaligned", s.unaligned);
-    f("grouped", s.grouped), f("depthwise", s.depthwise);
+    f("grouped", s.grouped), f("grouped_last", s.grouped_last), f("grouped_slow", s.grouped_slow),
+        f("depthwise", s.depthwise);
     f("depthwise_flops", s.depthwise_flops), f("depthwise_weight", s.depthwise_weight);
-    f("strided_data", s.strided_data), f("floor_ns", s.floor_ns);
+    f("depthwise_first", s.depthwise_first), f("depthwise_wide", s.depthwise_wide),
+        f("strided_data", s.strided_data), f("sm_flops", s.sm_flops), f("floor_ns", s.floor_ns);
   }
 };
 

@@ -12,7 +12,7 @@
 
 namespace maya::estimate {
 
-using GemmFeatures = std::array<double, 18>;
+using GemmFeatures = std::array<double, 24>;
 inline GemmFeatures gemm_features(const Chip& chip, const GemmShape& s, const GemmDetail& d) {
   const double waves = s.m * s.n * s.batch / (128 * 128 * chip.sms);
   GemmFeatures f{std::log2(s.m), std::log2(s.n), std::log2(s.k), std::log2(s.batch),
@@ -22,6 +22,7 @@ inline GemmFeatures gemm_features(const Chip& chip, const GemmShape& s, const Ge
   // How far behind the winner each other tile is: the library's own choice is a guess as well.
   for (std::size_t i = 0; i < d.by_tile.size(); ++i)
     f[10 + i] = d.by_tile[i] > 0 ? std::log2(d.by_tile[i] / d.ns) : 4;
+  f[23] = std::log2(d.ns);  // long kernels run into the power limit
   return f;
 }
 

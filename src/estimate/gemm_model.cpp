@@ -11,15 +11,17 @@ struct Tile {
   double m, n;
 };
 // The shapes the libraries ship, wide to narrow.
-constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64},
-                           {64, 128},  {64, 64},   {128, 32},  {32, 128}, {64, 32},  {32, 64},
-                           {32, 32}};
+constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256},
+                           {128, 64},  {64, 128},  {64, 64},   {128, 32}, {32, 128},
+                           {64, 32},   {32, 64},   {32, 32}};
 constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 }  // namespace
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) {
-  const double rate_sm = chip.rate(s.compute) / chip.sms * std::sqrt(chip.sustained) * p.sustained * s.aligned;
+  const double rate_sm = chip.rate(s.compute) / chip.sms *
+                         (chip.sustained > 1 ? chip.sustained : std::sqrt(chip.sustained)) *
+                         p.sustained * s.aligned;
   const double dram = chip.dram * p.dram_efficiency, l2 = chip.l2 * p.l2_efficiency;
   const double a_bytes = s.m * s.k * s.bytes_a, b_bytes = s.k * s.n * s.bytes_b * s.groups;
   const double d_bytes = s.m * s.n * s.bytes_d * (s.accumulate ? 2 : 1);
@@ -32,28 +34,35 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
   for (std::size_t i = 0; i < std::size(kTiles); ++i) {
     const Tile& t = kTiles[i];
     const double area = t.m * t.n;
-    if (area > p.max_area || std::min(t.m, t.n) < p.min_side) continue;
-    // A tile wider than the matrix is never better than the next smaller one that covers it.
-    if ((t.m > 64 && t.m >= 2 * s.m && t.m > p.min_side) ||
-        (t.n > 64 && t.n >= 2 * s.n && t.n > p.min_side))
+    if (p.tiles > 0 ? !(static_cast<unsigned>(p.tiles) >> i & 1)
+                    : area > p.max_area || std::min(t.m, t.n) < p.min_side)
       continue;
+    // A tile wider than the matrix is never better than the next smaller one that covers it.
+    const bool wide = (t.m > 64 && t.m >= 2 * s.m && t.m > p.min_side) ||
+                      (t.n > 64 && t.n >= 2 * s.n && t.n > p.min_side);
+    if (wide && p.tiles <= 0) continue;
     const double rows = std::ceil(s.m / t.m) + (s.groups - 1), columns = std::ceil(s.n / t.n);
     const double tiles = rows * columns * s.batch;
     const double occupancy = std::max(1.0, std::floor(p.occupancy * reference / area));
     const double least = std::min(t.m, t.n);
-    const double efficiency = p.efficiency * (least >= 128 ? (area > reference ? 1 : p.medium)
-                                              : least < 64 ? p.tiny
+    const double efficiency = p.efficiency * (least >= 128  ? (area > reference ? 1 : p.medium)
+                                              : least < 64  ? p.tiny
                                               : area > 4096 ? p.narrow
                                                             : p.small);
     const double slots = chip.sms * occupancy;
+    const double used = std::min(t.m, s.m <= 32 ? std::ceil(s.m / 16) * 16 : t.m) *
+                        std::min(t.n, s.n <= 32 ? std::ceil(s.n / 16) * 16 : t.n);
 
     for (double split : kSplits) {
-      if (split > 1 && (split > p.max_split || tiles * split > 2 * slots || s.k / split < 256)) break;
+      if (split > 1 && (split > p.max_split || tiles * split > 2 * slots || s.k / split < 256))
+        break;
       const double k = std::ceil(s.k / split / 32) * 32;
       const double count = tiles * split;
-      // One tile alone on an SM, at the SM's full rate.
-      const double mma = 2 * area * (k + p.k_prologue) / (rate_sm * efficiency);
-      const double load = (t.m * s.bytes_a + t.n * s.bytes_b) * k;
+      // One tile alone on an SM, at the SM's full rate. A matrix far narrower than the tile gets a
+      // kernel cut to it, in steps of the instruction's 16.
+      const double mma = 2 * used * (k + std::min(p.k_prologue, k)) / (rate_sm * efficiency);
+      // Neighbours of a cluster fetch the operand they share once.
+      const double load = (t.m * s.bytes_a / chip.cluster + t.n * s.bytes_b) * k;
       const double store = p.epilogue * area * s.bytes_d / (dram / chip.sms);
       const double one = mma + store;
 
@@ -69,9 +78,11 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
       // L2 → SM: all loads; fewer SMs at work draw less.
       const double active = std::min(chip.sms, count);
       const double l2_time = count * load / (l2 * std::min(1.0, active / (0.75 * chip.sms)));
-      // DRAM: each wave covers a block of the output as square as it can be.
+      // DRAM: each wave covers a block of the output, as square as it can be or a strip.
       const double per_wave = std::min(count, slots) / split;
-      const double side_m = std::clamp(std::sqrt(per_wave * t.n / t.m), 1.0, rows);
+      const double square = std::clamp(std::sqrt(per_wave * t.n / t.m), 1.0, rows);
+      const double strip = std::clamp(per_wave, 1.0, rows);
+      const double side_m = p.swizzle >= 1 ? square : strip + p.swizzle * (square - strip);
       const double side_n = std::clamp(per_wave / side_m, 1.0, columns);
       const double reread_a = a_bytes * columns / side_n, reread_b = b_bytes * rows / side_m;
       const double miss_a = a_bytes / (a_bytes + l2_keep), miss_b = b_bytes / (b_bytes + l2_keep);

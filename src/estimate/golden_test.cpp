@@ -23,7 +23,7 @@ TEST(Golden, TheShippedModelsGiveWhatTheFitPredicted) {
   std::ifstream in(root + "/src/estimate/golden.csv");
   std::string line;
   std::getline(in, line);
-  ASSERT_EQ(line, "gpu,name,op,ns");
+  ASSERT_EQ(line, "gpu,name,op,ns,step");
   int rows = 0, apart = 0;
   while (std::getline(in, line)) {
     std::istringstream cells(line);

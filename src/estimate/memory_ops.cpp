@@ -43,8 +43,6 @@ struct Visitor {
       case NormKind::instance:
         // A block per channel only when channels are apart; else the work is spread evenly.
         s.rows = 0;
-        // Half-precision channels-last kernels keep much of the tensor on chip between the passes.
-        if (w.channels_last && bytes(w.dtype) <= 2) s.again /= 2;
         return MemoryOp{backward ? F::batch_norm_backward : F::batch_norm_forward, s};
       case NormKind::group:
         return MemoryOp{backward ? F::group_norm_backward : F::group_norm_forward, s};

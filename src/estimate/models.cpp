@@ -58,6 +58,8 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& w) {
 Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
   Models m;
   m.chip_ = chip;
+  // What streams get of the data sheet's bandwidth beyond what parts have in common: ECC in GDDR.
+  m.chip_.dram *= std::clamp(file.section("chip", chip).get("stream", 1), 0.5, 1.0);
   Status status;
   auto load = [&](auto& model, std::size_t features,
                   std::initializer_list<std::string_view> families) {
@@ -69,9 +71,12 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
               [&](std::string_view key, double& value) { value = section.get(key, value); });
       if (section.list("interval") || section.fitted()) model.confidence = read_confidence(section);
       if (const auto* trees = section.list("trees"); trees && !trees->empty()) {
-        auto parsed = Trees::parse(*trees, features);
-        if (parsed) model.correction = *std::move(parsed);
-        else status = Error{std::string(family) + ": " + parsed.error().message};
+        const auto* range = section.list("range");
+        auto parsed = Trees::parse(*trees, features, range ? *range : std::vector<double>{});
+        if (parsed)
+          model.correction = *std::move(parsed);
+        else
+          status = Error{std::string(family) + ": " + parsed.error().message};
       }
     }
   };
@@ -117,8 +122,8 @@ void Models::calibrate(const Calibration& calibration) {
 
 Models::Raw Models::gemm(const Gemm& w) const {
   const auto& model = chip_.tensor(w.compute) ? gemm_tensor_
-                      : w.batch > 1             ? gemm_batched_
-                                                : gemm_plain_;
+                      : w.batch > 1           ? gemm_batched_
+                                              : gemm_plain_;
   const GemmShape shape = gemm_shape(chip_, w);
   const GemmDetail detail = gemm_time(chip_, shape, model.params);
   double ns = detail.ns;
@@ -173,8 +178,8 @@ Models::Raw Models::rnn(const Rnn& w) const {
 // panel of 32 columns; small batched ones run side by side.
 Models::Raw Models::solver(const Solver& w) const {
   const double least = d(std::min(w.m, w.n));
-  const double rate = chip_.rate(w.dtype == DType::f64 || w.dtype == DType::c128 ? DType::f64
-                                                                                : DType::f32);
+  const double rate =
+      chip_.rate(w.dtype == DType::f64 || w.dtype == DType::c128 ? DType::f64 : DType::f32);
   const double work = flops(w) / (0.35 * rate);
   const double side_by_side = std::ceil(d(w.batch) / chip_.sms);
   const double panels = std::ceil(least / 32) * 12000 * (least > 64 ? 1 : side_by_side);
@@ -224,7 +229,7 @@ Estimate Models::evaluate(const Op& op) const {
   const bool brief = e.ns < c.short_ns;
   e.low_ns = e.ns * (brief ? c.short_low : c.low);
   e.high_ns = e.ns * (brief ? c.short_high : c.high);
-  e.origin = c.fitted ? Origin::fitted
+  e.origin = c.fitted                                       ? Origin::fitted
              : std::holds_alternative<OtherKernel>(op.work) ? Origin::unknown
                                                             : Origin::first_principles;
   return e;

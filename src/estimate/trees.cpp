@@ -5,7 +5,8 @@
 
 namespace maya::estimate {
 
-Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features) {
+Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features,
+                           std::span<const double> range) {
   std::size_t at = 0;
   bool short_of = false;
   auto next = [&]() -> double {
@@ -13,7 +14,9 @@ Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features
     return numbers[at++];
   };
   const Error broken{"a correction (trees) in the model file is damaged; run tools/fit again"};
+  if (range.size() % 2 != 0 || range.size() > 2 * features) return broken;
   Trees out;
+  out.range_.assign(range.begin(), range.end());
   out.bound_ = next();
   const double count = next();
   if (short_of || !(out.bound_ >= 0 && out.bound_ <= 1) || !(count >= 0 && count <= 2000))
@@ -55,7 +58,11 @@ double Trees::factor(std::span<const double> features) const {
                          : node->right);
     sum += node->threshold;
   }
-  return std::exp(std::clamp(sum, -bound_, bound_));
+  double outside = 0;
+  for (std::size_t i = 0; i < range_.size() / 2; ++i)
+    outside +=
+        std::max(0.0, range_[2 * i] - features[i]) + std::max(0.0, features[i] - range_[2 * i + 1]);
+  return std::exp(std::clamp(sum, -bound_, bound_) * std::exp2(-std::max(0.0, outside - 1)));
 }
 
 }  // namespace maya::estimate

@@ -3,7 +3,9 @@
 //
 // Text form, one list of numbers: bound, count, then per tree the number of splits S, S times
 // (feature, threshold, left, right), S + 1 leaf values. A child ≥ 0 is a split, -1 - i is leaf i;
-// left is taken where feature ≤ threshold.
+// left is taken where feature ≤ threshold. Beside it, `range`: the smallest and largest value the
+// fit saw of the first features, which are logarithms of sizes. Outside, the correction halves per
+// octave.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +19,20 @@ namespace maya::estimate {
 class Trees {
  public:
   // `features`: how many the model has; a file that refers to others is refused.
-  static Result<Trees> parse(std::span<const double> numbers, std::size_t features);
+  static Result<Trees> parse(std::span<const double> numbers, std::size_t features,
+                             std::span<const double> range = {});
   bool empty() const { return roots_.empty(); }
   // The factor on the model's time, within exp(±bound).
   double factor(std::span<const double> features) const;
 
  private:
   struct Node {
-    float threshold;          // of a leaf: its value
-    std::int16_t feature;     // -1: leaf
+    float threshold;            // of a leaf: its value
+    std::int16_t feature;       // -1: leaf
     std::uint16_t left, right;  // offsets from the tree's root
   };
   double bound_{};
+  std::vector<double> range_;
   std::vector<std::uint32_t> roots_;
   std::vector<Node> nodes_;
 };

@@ -35,12 +35,19 @@ def gemm_fp16(folder):
                  for m, n, k in zip(d.M, d.N, d.K)]
     d["ns"] = d.median_ms * 1e6
     d["gpu"] = d.gpu.map(VIDUR)
-    # mlp_down_proj reaches a tenth more than the others at like shapes (H100, M=4096: median 797 against 697-715
-    # TFLOP/s). Its input is the activation's output; we take it for a lower power draw, a property of the data, and
-    # fit it as a nuisance.
-    d["cool"] = (d.op == "mlp_down_proj").astype(float)
     d["shape_group"] = [f"{n}x{k}" for n, k in zip(d.N, d.K)]
     return d
+
+
+# The order of kTiles in src/estimate/gemm_model.cpp.
+TILES = ("256x128", "128x256", "128x128", "256x64", "64x256", "128x64", "64x128", "64x64", "128x32", "32x128", "64x32",
+         "32x64", "32x32")
+
+
+def tiles(table):
+    """The tiles the kernel column names for at least one row in a hundred, as the bits of GemmParams::tiles."""
+    named = table.kernel.str.extract(r"gemm_(\d+x\d+)")[0].value_counts(normalize=True)
+    return float(sum(1 << i for i, tile in enumerate(TILES) if named.get(tile, 0) >= 0.01))
 
 
 def fp32(folder, name):

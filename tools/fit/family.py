@@ -44,7 +44,7 @@ class Family:
     max(F, c + kernel) with F and c fitted along (events around one call from an idle queue)."""
 
     def __init__(self, kind, chip, table, free, base=None, starts=({},), trees=60, leaves=8, bound=0.25,
-                 overhead=False, name="", limit=600, rounds=3, others=None, cool=None, weights=None):
+                 overhead=False, name="", limit=600, rounds=3, others=None, ranged=3):
         self.kind, self.chip, self.free, self.starts = kind, chip, free, starts
         self.base = {**shipped.defaults(kind), **(base or {})}
         self.trees, self.leaves, self.bound = trees, leaves, bound
@@ -54,11 +54,9 @@ class Family:
         self.texts = list(table.text)
         self.name = name
         self.ops = shipped.Ops(self.texts, name)
-        self.cool = np.zeros(len(table)) if cool is None else cool
-        self.has_cool = cool is not None
+        self.ranged = ranged
 
-    def _time(self, kernel, extra, cool=0.0):
-        kernel = kernel * np.exp(-extra[-1] * cool) if self.has_cool else kernel
+    def _time(self, kernel, extra):
         return np.maximum(extra[0], extra[1] + kernel) if self.overhead else kernel
 
     def physics(self, rows, quick=False):
@@ -67,11 +65,8 @@ class Family:
         measured = self.ns[rows]
         low = float(np.quantile(measured, 0.01))
         nuisance = [(low, 0.5 * low, 1.5 * low), (0.4 * low, 0, 1.2 * low)] if self.overhead else []
-        if self.has_cool:
-            nuisance.append((0.02, -0.05, 0.2))
-        cool = self.cool[rows]
         return search.fit(
-            lambda p, e: self._time(shipped.evaluate(self.kind, self.chip, ops, p, **self.others), e, cool),
+            lambda p, e: self._time(shipped.evaluate(self.kind, self.chip, ops, p, **self.others), e),
             measured, self.base, self.free, self.starts[:1] if quick else self.starts, 2 if quick else self.rounds, nuisance)
 
     def train(self, rows, quick=False):
@@ -85,14 +80,12 @@ class Family:
                 seen = target > 1.15 * max(extra[0], extra[1])
                 rows = rows[seen]
                 target = np.maximum(self.ns[rows] - extra[1], 500)
-            if self.has_cool:
-                target = target * np.exp(extra[-1] * self.cool[rows])
             if len(rows) >= 200:
                 correction = Correction(features[rows], np.log(target / kernel[rows]), self.trees, self.bound,
-                                        num_leaves=self.leaves)
+                                        self.ranged, num_leaves=self.leaves)
         return params, extra, correction
 
-    def predict(self, trained, rows=None, kernel_only=False, cool=False):
+    def predict(self, trained, rows=None, kernel_only=False):
         params, extra, correction = trained
         kernel, features = shipped.evaluate(self.kind, self.chip, self.ops, params, features=True, **self.others) \
             if self.kind != "attention" else (
@@ -101,8 +94,6 @@ class Family:
             kernel = kernel * correction.factor(features)
         if not kernel_only and self.overhead:
             kernel = np.maximum(extra[0], extra[1] + kernel)
-        if cool and self.has_cool:
-            kernel = kernel * np.exp(-extra[-1] * self.cool)
         return kernel if rows is None else kernel[rows]
 
     def cross_validate(self, groups, count=5):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fits every kernel model on a folder of measurements: tools/fit/fit.py MEASUREMENTS_DIR
 
-Writes catalog/models/fitted.model, docs/accuracy-kernels.md and src/estimate/golden.csv; running it again gives the same bytes. Each family
-is fitted per GPU (parameters of the physical model, then a bounded correction), cross-validated by leaving out whole
-models or shapes, and, over all GPUs together, by leaving out whole GPUs.
+Each step of families.py writes a file of its own, catalog/models/fitted-STEP.model, its rows of docs/accuracy-kernels.csv
+and its part of src/estimate/golden.csv; docs/accuracy-kernels.md is made from the rows. Running it again gives the same
+bytes. A family is fitted per GPU (parameters of the physical model, then a bounded correction), cross-validated by
+leaving out whole models or shapes, and, over all GPUs together, by leaving out whole GPUs.
 Needs numpy, scipy, pandas, lightgbm and a C++ compiler: the fit runs the C++ models that are shipped.
 """
 import os
@@ -30,31 +31,31 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measurements", type=pathlib.Path)
-    parser.add_argument("--only", help="families whose name contains this, for a quick look; writes nothing")
+    parser.add_argument("--only", help="only the steps whose name contains this; the others' files stay")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT, help="tree to write into")
     arguments = parser.parse_args()
     if not (arguments.measurements / "gemm_fp16.csv.gz").exists():
         sys.exit(f"fit.py: no gemm_fp16.csv.gz in {arguments.measurements}: expected the measurements folder")
+    for folder in ("catalog/models", "src/estimate", "docs"):
+        (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     chips = {name: shipped.Chip(sheet) for name, sheet in data.sheets().items()}
-    sections, rows = [], []
+    order = [step.__name__ for step in families.STEPS]
     for step in families.STEPS:
-        if arguments.only and arguments.only not in step.__name__:
+        name = step.__name__
+        if arguments.only and arguments.only not in name:
             continue
         begin = time.time()
-        more = (sections,) if step in (families.conv_plain, families.conv_directions) else ()
-        made_sections, made_rows = step(arguments.measurements, chips, *more)
-        sections += made_sections
-        rows += made_rows
-        for row in made_rows:
+        family.GOLDEN.clear()
+        plain = report.read_params(arguments.out / "catalog/models/fitted-gemm_plain.model")
+        more = (plain,) if step in (families.conv_plain, families.conv_directions) else ()
+        sections, rows = step(arguments.measurements, chips, *more)
+        for row in rows:
             print(report.line(row), flush=True)
-        print(f"# {step.__name__}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
-    if arguments.only:
-        return
-    for folder in ("catalog/models", "src/estimate"):
-        (arguments.out / folder).mkdir(parents=True, exist_ok=True)
-    (arguments.out / "catalog/models/fitted.model").write_text(report.model_file(sections))
-    (arguments.out / "src/estimate/golden.csv").write_text(report.golden(family.GOLDEN))
-    (arguments.out / "docs").mkdir(exist_ok=True)
+        print(f"# {name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
+        (arguments.out / f"catalog/models/fitted-{name}.model").write_text(report.model_file(sections))
+        report.replace(arguments.out / "src/estimate/golden.csv", report.GOLDEN, order, name, family.GOLDEN)
+        report.replace(arguments.out / "docs/accuracy-kernels.csv", report.ROWS, order, name, map(report.cells, rows))
+    rows = report.read_rows(arguments.out / "docs/accuracy-kernels.csv")
     (arguments.out / "docs/accuracy-kernels.md").write_text(report.page(rows))
 
 

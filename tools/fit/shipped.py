@@ -35,7 +35,20 @@ def _build():
     return ctypes.CDLL(str(target))
 
 
+def _streams():
+    """[chip NAME] stream SHARE of first_principles.model."""
+    out, name = {}, None
+    for line in (ROOT / "catalog/models/first_principles.model").read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words and words[0].startswith("["):
+            name = words[1].rstrip("]") if words[0] == "[chip" else None
+        elif name and words and words[0] == "stream":
+            out[name] = float(words[1])
+    return out
+
+
 _lib = _build()
+_stream = _streams()
 _lib.fit_chip.restype = ctypes.c_void_p
 _lib.fit_ops.restype = ctypes.c_void_p
 _lib.fit_models.restype = ctypes.c_void_p
@@ -55,10 +68,15 @@ class Chip:
         self.name, self.architecture = sheet["name"], sheet["architecture"]
         self.scope = f'{sheet["architecture"]}-{sheet["capability_major"]}.{sheet["capability_minor"]}'
         peaks = _array([sheet["peak_tflops"].get(d, 0) for d in DTYPES])
-        self.handle = ctypes.c_void_p(_lib.fit_chip(
+        self.handle = self._make(sheet, peaks, _stream.get(sheet["name"], 1))
+        self.sheet_handle = self._make(sheet, peaks, 1)  # for Models, which apply the share themselves
+
+    @staticmethod
+    def _make(sheet, peaks, stream):
+        return ctypes.c_void_p(_lib.fit_chip(
             sheet["name"].encode(), sheet["architecture"].encode(), sheet["capability_major"],
             sheet["capability_minor"], sheet["sms"], ctypes.c_double(sheet["boost_clock_mhz"]),
-            ctypes.c_double(sheet.get("sustained_clock_mhz", 0)), ctypes.c_double(sheet["memory_gbps"]),
+            ctypes.c_double(sheet.get("sustained_clock_mhz", 0)), ctypes.c_double(sheet["memory_gbps"] * stream),
             ctypes.c_double(sheet["l2_bytes"]), ctypes.c_double(sheet.get("l2_gbps", 0)), _pointer(peaks)))
 
 
@@ -107,7 +125,7 @@ def evaluate(family, chip, ops, params, features=False, **others):
 
 class Models:
     def __init__(self, chip, directory):
-        handle = _lib.fit_models(chip.handle, str(directory).encode())
+        handle = _lib.fit_models(chip.sheet_handle, str(directory).encode())
         if not handle:
             raise ValueError(f"cannot load models from {directory}")
         self.handle = ctypes.c_void_p(handle)
