@@ -27,6 +27,7 @@ struct RankClass {
   std::int32_t
       representative{};        // the member that was recorded (ranks[0] unless ranks are missing)
   trace::Recording recording;  // of the representative
+  std::int32_t devices{1};     // GPUs each member's process put work on
   // Record index at which each found step begins, and one more: the end of the last step. The same
   // number of entries in every class: step k of all classes is the same step of the job.
   std::vector<std::uint32_t> step_begin;
@@ -39,6 +40,11 @@ struct Communicator {
   std::vector<std::int32_t> ranks;   // job ranks in communicator order
   std::vector<std::uint32_t> slots;  // its number in each member's recording; none: not known
   std::string name;
+  // Where the network finds the members: GPUs of the job. Empty: as `ranks`. Differs where one
+  // process drives several GPUs: they are members of one rank.
+  std::vector<std::int32_t> gpus{};
+
+  const std::vector<std::int32_t>& placement() const { return gpus.empty() ? ranks : gpus; }
 };
 
 enum class StepsFoundBy : std::uint8_t { annotation, optimizer, period, user, whole_run };
@@ -59,6 +65,11 @@ struct Job {
   std::vector<std::string> notes;  // what a user should know (missing ranks, one step only …)
 
   std::size_t steps() const { return measured.size(); }
+  std::int32_t gpus() const {
+    std::int64_t sum = 0;
+    for (const RankClass& c : classes) sum += static_cast<std::int64_t>(c.ranks.size()) * c.devices;
+    return static_cast<std::int32_t>(sum > world_size ? sum : world_size);
+  }
 };
 
 }  // namespace maya::job

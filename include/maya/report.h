@@ -92,6 +92,7 @@ struct OpCost {
 struct Prediction {
   std::string command, cluster, gpu;
   std::int32_t world_size{1};
+  std::int32_t gpus{1};  // more than ranks where a process drives several
   std::int32_t rank_classes{1};
   std::vector<std::pair<std::string, std::string>> settings;  // what-ifs, as given to --set
   std::optional<StepTime> step;  // none when the run ended before a step was done

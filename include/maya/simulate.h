@@ -78,17 +78,20 @@ struct Timeline {
 struct Options {
   bool keep_spans{false};
   bool critical_path{true};  // without it the interval is a rougher one
-  // Fraction by which running communication lengthens computation beside it; < 0: from the SMs the
-  // communication takes and Cluster::extra["overlap.bandwidth_slowdown"].
+  // Fraction by which running communication lengthens computation beside it; < 0: from the SMs and
+  // the memory bandwidth that the communication takes.
   double compute_slowdown_under_communication{-1};
 };
 
-// Numbers of the model that Cluster::extra may give (key, default, meaning):
-//   overlap.bandwidth_slowdown      0.02  further slow-down of kernels while data is on the links
-//   overlap.communication_slowdown  0.05  slow-down of communication while kernels run
+// Numbers of the model that Cluster::extra may give (key, default, meaning). Those of overlap come
+// from catalog/network/nccl.toml, where their sources are; the defaults are for clusters made by
+// hand.
+//   overlap.compute_bandwidth       0.65  of the memory bandwidth that communication takes: what part
+//                                         kernels not limited by memory feel
+//   overlap.communication_slowdown  0.02  slow-down of communication while kernels run
 //   overlap.max_communication_share 0.5   SMs that communication can take at most
-//   overlap.memory_bound_share      0.8   SMs a kernel limited by memory bandwidth makes use of
-//   overlap.share_links             1     collectives over the same links at a time divide them
+//   overlap.memory_bound_share      0.6   SMs a kernel limited by memory bandwidth makes use of
+//   overlap.share_links             1     communications at a time divide the GPU's ports
 //   host.recorded_speed             1     speed of the recording machine against the reference host
 //   host.uncertainty                0.1   how far off recorded host times may be on another host
 //   host.callback_us                10    a host function run by a stream

@@ -140,6 +140,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
     const Member& member = members[folded.representative[c]];
     job.classes[c].representative = member.recording->identity.rank;
+    job.classes[c].devices = member.print.devices;
     job.classes[c].channels = channels_of(member, members, job.communicators, job.class_of_rank);
   }
   place_stand_ins(job, members);

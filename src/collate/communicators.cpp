@@ -61,6 +61,17 @@ void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
   }
 }
 
+// Several places of one rank are several GPUs of its process, side by side.
+void place_gpus(job::Communicator& communicator) {
+  std::map<std::int32_t, std::int32_t> places;
+  std::int32_t most = 1;
+  for (std::int32_t rank : communicator.ranks) most = std::max(most, ++places[rank]);
+  if (most == 1) return;
+  places.clear();
+  for (std::int32_t rank : communicator.ranks)
+    communicator.gpus.push_back(rank * most + places[rank]++);
+}
+
 std::string call_text(const Member& member, const std::vector<CommunicatorCall>& calls,
                       std::size_t sequence) {
   if (sequence >= calls.size()) return "nothing (no such call)";
@@ -174,17 +185,19 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
   std::vector<job::Communicator> result;
   std::size_t places = 0;
   for (Member& member : members) {
-    std::map<std::uint64_t, std::uint32_t> uses;
+    // A process with several GPUs may hold several places of one communicator.
+    std::map<std::pair<std::uint64_t, std::int32_t>, std::uint32_t> uses;
     const auto& communicators = member.recording->communicators;
     const std::int32_t rank = member.recording->identity.rank;
     for (std::uint32_t slot = 0; slot < communicators.size(); ++slot) {
       const trace::Communicator& c = communicators[slot];
-      if (c.size < 1 || c.size > world_size || c.rank < 0 || c.rank >= c.size)
+      const std::int64_t most = std::int64_t{world_size} * member.print.devices;
+      if (c.size < 1 || c.size > most || c.rank < 0 || c.rank >= c.size)
         return Error{
             fmt::format("rank {}: communicator {:016x} says rank {} of {} in a job of {} "
                         "ranks: the recording is damaged; record again",
                         rank, c.id, c.rank, c.size, world_size)};
-      auto [it, fresh] = number.try_emplace({c.id, uses[c.id]++}, result.size());
+      auto [it, fresh] = number.try_emplace({c.id, uses[{c.id, c.rank}]++}, result.size());
       if (fresh) {
         places += static_cast<std::size_t>(c.size);
         if (places > most_places)
@@ -213,7 +226,10 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
       member.communicator.push_back(it->second);
     }
   }
-  for (job::Communicator& communicator : result) place_unrecorded(communicator, world_size, notes);
+  for (job::Communicator& communicator : result) {
+    place_unrecorded(communicator, world_size, notes);
+    place_gpus(communicator);
+  }
   return result;
 }
 

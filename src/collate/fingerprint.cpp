@@ -91,6 +91,7 @@ class Pass {
     for (const auto& communicator : recording_.communicators)
       h = mix(h, static_cast<std::uint64_t>(communicator.size));
     result_.hash = h;
+    result_.devices = std::max<std::int32_t>(1, static_cast<std::int32_t>(devices_.size()));
     return std::move(result_);
   }
 
@@ -187,9 +188,20 @@ class Pass {
           thread.hash = mix(thread.hash, mix(head, wide.y));
         }
         return;
+      case Kind::stream_create:
+        thread.hash = mix(thread.hash, mix(head, device(r.value)));
+        return;
+      case Kind::device_synchronize:
+        thread.hash = mix(thread.hash, r.value == 0 ? head : mix(head, device(r.value - 1)));
+        return;
       default:
         thread.hash = mix(thread.hash, head);
     }
+  }
+
+  // Devices by first appearance: which one a process has depends on its place in the node.
+  std::uint64_t device(std::uint32_t number) {
+    return devices_.try_emplace(number, devices_.size()).first->second;
   }
 
   // Messages of a group go out together, so their order does not matter: they are taken by distance
@@ -280,6 +292,7 @@ class Pass {
   std::vector<int> thread_number_;
   std::vector<std::uint32_t> stream_number_;
   std::unordered_map<std::uint32_t, std::uint64_t> events_;
+  std::unordered_map<std::uint32_t, std::size_t> devices_;
   const Record* wide_{};
 };
 

@@ -21,6 +21,7 @@ ClosedForm::ClosedForm(const catalog::Cluster& cluster, const Parameters& parame
       parameters_(parameters),
       environment_(environment),
       exchange_(cluster_, parameters_, environment_),
+      ports_(cluster_, parameters_.time),
       fitted_(cluster.extra.count("time.fitted") && cluster.extra.at("time.fitted") > 0) {}
 
 Shape ClosedForm::shape(std::span<const std::int32_t> ranks) const {

@@ -12,6 +12,7 @@
 #include "maya/network.h"
 #include "network/candidate.h"
 #include "network/exchange.h"
+#include "network/port_loads.h"
 
 namespace maya::network {
 
@@ -23,6 +24,14 @@ class ClosedForm : public Network {
   CollectiveTime collective(const Collective& op,
                             std::span<const std::int32_t> ranks) const override;
   CollectiveTime messages(std::span<const Message> group) const override;
+  Ports port_capacity() const override { return ports_.capacity(); }
+  Load load(const Collective& op, std::span<const std::int32_t> ranks,
+            std::int32_t at) const override {
+    return ports_.collective(op, collective(op, ranks).algorithm, ranks, at);
+  }
+  Load load(std::span<const Message> group, std::int32_t at) const override {
+    return ports_.messages(group, at);
+  }
 
   const catalog::Cluster& cluster() const { return cluster_; }
   const Parameters& parameters() const { return parameters_; }
@@ -42,6 +51,7 @@ class ClosedForm : public Network {
   Parameters parameters_;
   Environment environment_;
   Exchange exchange_;
+  PortLoads ports_;
   bool fitted_{};
   mutable std::shared_mutex mutex_;
   mutable std::map<Group, Shape> regular_;

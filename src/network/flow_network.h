@@ -29,6 +29,14 @@ class FlowNetwork : public Network {
   CollectiveTime collective(const Collective& op,
                             std::span<const std::int32_t> ranks) const override;
   CollectiveTime messages(std::span<const Message> group) const override;
+  Ports port_capacity() const override { return alone_.port_capacity(); }
+  Load load(const Collective& op, std::span<const std::int32_t> ranks,
+            std::int32_t at) const override {
+    return alone_.load(op, ranks, at);
+  }
+  Load load(std::span<const Message> group, std::int32_t at) const override {
+    return alone_.load(group, at);
+  }
 
   // Together. An error for an activity that comes after itself or after one that does not exist.
   Result<std::vector<Interval>> run(std::span<const Activity> activities) const;

@@ -91,6 +91,9 @@ TEST(Environment, UnknownAndRefusedVariablesAreNamed) {
                                   {"NCCL_MAX_NCHANNELS", "many"},
                                   {"PATH", "x"}});
   ASSERT_EQ(notes.size(), 3u);
+  auto slower = environment_notes({{"NCCL_NTHREADS", "64"}});
+  ASSERT_EQ(slower.size(), 1u);
+  EXPECT_TRUE(has(slower[0], "NCCL_NTHREADS=64: its effect"));
   EXPECT_TRUE(has(notes[0], "NCCL_ALGO=Rin: 'Rin' is no algorithm"));
   EXPECT_TRUE(has(notes[1], "NCCL_FLYING_CARPET: unknown"));
   EXPECT_TRUE(has(notes[2], "whole number"));

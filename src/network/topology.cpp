@@ -54,6 +54,19 @@ int Topology::trunk_down(int from, int to) const {
   return first_trunk_ < 0 || leaf(from) == leaf(to) ? -1 : first_trunk_ + 2 * leaf(to) + 1;
 }
 
+Topology::PortLinks Topology::ports(int rank) const {
+  PortLinks p;
+  p.link = {gpu_out(rank), gpu_in(rank), card_out(rank), card_in(rank), -1, -1};
+  int per_group = std::max(1, gpus_per_node_ / groups_);
+  p.sharers = {1, 1, per_group, per_group, 1, 1};
+  if (first_trunk_ >= 0) {
+    p.link[Port::trunk_up] = first_trunk_ + 2 * leaf(rank);
+    p.link[Port::trunk_down] = first_trunk_ + 2 * leaf(rank) + 1;
+    p.sharers[Port::trunk_up] = p.sharers[Port::trunk_down] = nodes_per_leaf_ * (rails_ ? per_group : gpus_per_node_);
+  }
+  return p;
+}
+
 void Topology::route(int from, int to, double weight, std::vector<Use>& out) const {
   if (from == to) return;
   if (same_island(from, to)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "maya/catalog.h"
+#include "maya/network.h"
 #include "network/max_min.h"
 #include "network/parameters.h"
 
@@ -28,6 +29,13 @@ class Topology {
   int trunk_up(int from, int to) const;
   int trunk_down(int from, int to) const;
   bool same_island(int a, int b) const { return a / island_ == b / island_; }
+
+  // The links behind a GPU's ports, -1 where there is none, and how many GPUs share each.
+  struct PortLinks {
+    std::array<int, port_count> link;
+    std::array<int, port_count> sharers;
+  };
+  PortLinks ports(int rank) const;
 
   void route(int from, int to, double weight, std::vector<Use>& out) const;
 

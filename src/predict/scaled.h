@@ -35,7 +35,21 @@ class ScaledNetwork : public network::Network {
     return scaled(base_.messages(group), settings_.factor(maya::Work(PointToPoint{})));
   }
 
+  // What takes half the time is taken to move half the bytes: it asks for no more of the links.
+  network::Ports port_capacity() const override { return base_.port_capacity(); }
+  network::Load load(const Collective& op, std::span<const std::int32_t> ranks,
+                     std::int32_t at) const override {
+    return scaled(base_.load(op, ranks, at), settings_.factor(maya::Work(op)));
+  }
+  network::Load load(std::span<const network::Message> group, std::int32_t at) const override {
+    return scaled(base_.load(group, at), settings_.factor(maya::Work(PointToPoint{})));
+  }
+
  private:
+  network::Load scaled(network::Load load, double factor) const {
+    load.bytes *= factor * settings_.communication;
+    return load;
+  }
   network::CollectiveTime scaled(network::CollectiveTime time, double factor) const {
     factor *= settings_.communication;
     time.ns *= factor, time.low_ns *= factor, time.high_ns *= factor;

@@ -57,6 +57,7 @@ std::string to_json(const Prediction& p) {
   Json json;
   json["version"] = 1;
   json["world_size"] = p.world_size;
+  json["gpus"] = p.gpus;
   json["cluster"] = p.cluster;
   json["gpu"] = p.gpu;
   json["command"] = p.command;
@@ -130,6 +131,7 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
   try {
     Prediction p;
     p.world_size = json.at("world_size");
+    p.gpus = json.value("gpus", p.world_size);
     p.cluster = json.at("cluster");
     p.gpu = json.value("gpu", "");
     p.command = json.value("command", "");

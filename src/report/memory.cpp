@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <unordered_map>
 
 namespace maya::report {
@@ -12,13 +13,37 @@ bool on_device(std::uint32_t kind) {
          kind != static_cast<std::uint32_t>(trace::MemoryKind::context);
 }
 
+bool several_devices(const trace::Recording& recording) {
+  std::optional<std::uint32_t> first;
+  for (const trace::Record& record : recording.records)
+    if (record.kind == trace::Kind::stream_create) {
+      if (first && *first != record.value) return true;
+      first = record.value;
+    }
+  return false;
+}
+
 }  // namespace
 
 MemoryUse memory_use(const trace::Recording& recording,
                      std::vector<std::pair<std::uint32_t, std::int64_t>>* changes) {
   MemoryUse use;
   std::int64_t live = 0;
-  std::unordered_map<std::uint32_t, std::int64_t> sizes;  // by allocation
+  struct Allocation {
+    std::int64_t bytes;
+    std::uint32_t device;
+  };
+  // A stream says its device when it is made; a default stream has its device's number. Most
+  // processes have one device, whatever its number.
+  std::unordered_map<std::uint16_t, std::uint32_t> device_of_stream;
+  const bool several = several_devices(recording);
+  auto device_of = [&](std::uint16_t stream) {
+    if (!several) return std::uint32_t{0};
+    auto found = device_of_stream.find(stream);
+    return found == device_of_stream.end() ? std::uint32_t{stream} : found->second;
+  };
+  std::unordered_map<std::uint32_t, Allocation> sizes;             // by allocation
+  std::unordered_map<std::uint32_t, std::int64_t> live_on_device;  // the fullest GPU counts
   trace::Wide wide{};
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
     const trace::Record& record = recording.records[i];
@@ -31,8 +56,9 @@ MemoryUse memory_use(const trace::Recording& recording,
       case trace::Kind::allocate:
         if (on_device(wide.x)) {
           live += bytes;
-          sizes[record.value] = bytes;
-          use.peak_bytes = std::max(use.peak_bytes, live);
+          const std::uint32_t device = device_of(record.stream);
+          sizes[record.value] = {bytes, device};
+          use.peak_bytes = std::max(use.peak_bytes, live_on_device[device] += bytes);
           // PyTorch's allocator answers a refusal by giving back its cache and asking again.
           if (use.refusal && bytes >= use.refusal->requested_bytes) {
             use.refusal.reset();
@@ -43,13 +69,21 @@ MemoryUse memory_use(const trace::Recording& recording,
         break;
       case trace::Kind::release:
         if (auto found = sizes.find(record.value); found != sizes.end()) {
-          live -= found->second;
+          live -= found->second.bytes;
+          live_on_device[found->second.device] -= found->second.bytes;
           sizes.erase(found);
           if (changes) changes->emplace_back(i, live);
         }
         break;
+      case trace::Kind::stream_create:
+        device_of_stream[record.stream] = record.value;
+        break;
       case trace::Kind::out_of_memory:
-        use.refusal = Refusal{i, bytes, live};
+        if (auto device = live_on_device.find(several ? record.value : 0);
+            device != live_on_device.end())
+          use.refusal = Refusal{i, bytes, device->second};
+        else
+          use.refusal = Refusal{i, bytes, live};
         break;
       default:
         break;

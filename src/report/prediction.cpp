@@ -173,7 +173,7 @@ void utilization(const job::Job& job, const std::vector<OpUse>& uses, double ste
   const auto peak = gpu.peak_tflops.find(dominant);
   if (peak == gpu.peak_tflops.end() || peak->second <= 0 || !prediction.step) return;
   prediction.mfu = prediction.flops_per_step /
-                   (prediction.step->ms / 1000 * job.world_size * peak->second * 1e12);
+                   (prediction.step->ms / 1000 * job.gpus() * peak->second * 1e12);
 }
 
 // A program that caught its out-of-memory and went on to train (a batch size finder) is not out of
@@ -251,6 +251,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   prediction.cluster = counted ? fmt::format("{}:{}", cluster.name, cluster.nodes) : cluster.name;
   prediction.gpu = cluster.gpu.name;
   prediction.world_size = job.world_size;
+  prediction.gpus = job.gpus();
   prediction.rank_classes = static_cast<std::int32_t>(job.classes.size());
   if (!job.classes.empty()) prediction.command = job.classes[0].recording.identity.command;
 
@@ -279,7 +280,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   const double price =
       cluster.usd_per_gpu_hour > 0 ? cluster.usd_per_gpu_hour : cluster.gpu.usd_per_hour;
   prediction.cost = {
-      price, prediction.step ? price * job.world_size * prediction.step->ms / 3.6e6 : 0,
+      price, prediction.step ? price * job.gpus() * prediction.step->ms / 3.6e6 : 0,
       cluster.usd_per_gpu_hour > 0 ? cluster.price_source : cluster.gpu.price_source};
   prediction.coverage = coverage_of(job, op_uses);
   prediction.ops = op_costs(job, op_uses, steps);

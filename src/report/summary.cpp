@@ -48,7 +48,8 @@ std::string found_by_words(const StepTime& step) {
 
 void head(Page& page, const Prediction& p, const Style& style) {
   const std::string where =
-      fmt::format("{} rank{} on {}{}", p.world_size, p.world_size == 1 ? "" : "s", p.cluster,
+      fmt::format("{} rank{}{} on {}{}", p.world_size, p.world_size == 1 ? "" : "s",
+                  p.gpus > p.world_size ? fmt::format(" with {} GPUs", p.gpus) : "", p.cluster,
                   p.gpu.empty() || p.gpu == p.cluster ? "" : " (" + p.gpu + ")");
   const int room = style.width - 2 - columns(where) - 2;
   const std::string command = p.command.empty() ? "a recorded run" : p.command;
@@ -72,7 +73,8 @@ std::string price_of(double usd_per_step) {
 
 void step(Page& page, const Prediction& p) {
   if (!p.step) {
-    page.labelled("Step", page.paint(Colour::red, "none was completed"));
+    page.labelled("Step",
+                  page.paint(Colour::red, p.out_of_memory ? "none was completed" : "no step"));
     page.line();
     return;
   }
@@ -85,8 +87,7 @@ void step(Page& page, const Prediction& p) {
     const Throughput& t = *p.throughput;
     std::string text = fit(human_count(t.per_second) + " " + t.unit + "/s", value_width) +
                        human_count(t.per_step) + " a step";
-    if (p.world_size > 1)
-      text += fmt::format(", {}/s per GPU", human_count(t.per_second / p.world_size));
+    if (p.gpus > 1) text += fmt::format(", {}/s per GPU", human_count(t.per_second / p.gpus));
     page.labelled("Throughput", text);
   }
   if (p.mfu)
@@ -96,7 +97,7 @@ void step(Page& page, const Prediction& p) {
   if (p.cost.usd_per_gpu_hour > 0)
     page.labelled("Cost", fit(price_of(p.cost.usd_per_step), value_width) +
                               fmt::format("{} an hour, {} per GPU",
-                                          human_usd(p.cost.usd_per_gpu_hour * p.world_size),
+                                          human_usd(p.cost.usd_per_gpu_hour * p.gpus),
                                           human_usd(p.cost.usd_per_gpu_hour)));
   page.line();
 }

@@ -11,6 +11,8 @@ namespace maya::session {
 namespace {
 
 void record_allocation(trace::Kind kind, const device::Allocation& a, std::uint16_t stream = 0, std::uint8_t flags = 0) {
+  // Without a stream: the default stream of the memory's device, whose id is the device's number.
+  if (stream == 0) stream = static_cast<std::uint16_t>(a.device);
   state().recorder.record_wide(kind, static_cast<std::uint32_t>(a.kind), a.bytes, a.id, stream, flags);
 }
 

@@ -36,6 +36,9 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   std::uint32_t x = meetings_.communicator(class_, slot);
   static const job::Communicator alone;
   const job::Communicator& own = x == none ? alone : job_.communicators[x];
+  const auto place = static_cast<std::size_t>(recording.communicators[slot].rank);
+  const std::int32_t here =
+      place < own.placement().size() ? own.placement()[place] : c.representative;
   std::int64_t sent = 0;
   std::size_t sends = 0;
   for (std::uint32_t index : ops) {
@@ -49,19 +52,27 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
       else
         same->bytes += op->bytes;
     } else if (const auto* op = std::get_if<PointToPoint>(&recording.ops[index].work)) {
-      std::int32_t peer =
-          own.ranks.empty() ? c.representative : own.ranks[static_cast<std::size_t>(op->peer)];
+      std::int32_t peer = own.ranks.empty() ? c.representative
+                                            : own.placement()[static_cast<std::size_t>(op->peer)];
       if (op->send) {
-        messages.push_back({c.representative, peer, op->bytes});
+        messages.push_back({here, peer, op->bytes});
         sent += op->bytes, ++sends;
       } else {
-        messages.push_back({peer, c.representative, op->bytes});
+        messages.push_back({peer, here, op->bytes});
       }
     }
   }
   CommunicationTime total;
   double ns = 0;
   int channels = 0;
+  auto carry = [&](const network::Load& load) {
+    double sum = total.load.bytes + load.bytes;
+    if (sum <= 0) return;
+    for (std::size_t p = 0; p < network::port_count; ++p)
+      total.load.weight[p] =
+          (total.load.weight[p] * total.load.bytes + load.weight[p] * load.bytes) / sum;
+    total.load.bytes = sum;
+  };
   auto add = [&](const network::CollectiveTime& t) {
     ns += t.ns, total.low_ns += t.low_ns, total.high_ns += t.high_ns;
     channels = std::max(channels, t.channels);
@@ -75,15 +86,20 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   for (const Collective& op : collectives) {
     network::CollectiveTime slowest;
     for (std::uint32_t other : domain.communicators) {
-      network::CollectiveTime t = network_.collective(op, job_.communicators[other].ranks);
+      network::CollectiveTime t = network_.collective(op, job_.communicators[other].placement());
       if (t.ns >= slowest.ns) slowest = t;
     }
     add(slowest);
+    if (size > 0) carry(network_.load(op, own.placement(), here));
   }
-  if (!messages.empty()) add(network_.messages(messages));
+  if (!messages.empty()) {
+    add(network_.messages(messages));
+    carry(network_.load(messages, here));
+  }
   total.ns = std::isfinite(ns) ? std::max<std::int64_t>(1, std::llround(std::min(ns, 1e13))) : 1;
   total.share = model_.channel_share(channels);
-  total.link = collectives.empty() ? 2 : domain.between_nodes ? 1 : 0;
+  total.memory = model_.memory_share(total.load, total.ns);
+  total.family = collectives.empty() ? 2 : domain.between_nodes ? 1 : 0;
   return total;
 }
 

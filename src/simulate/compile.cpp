@@ -7,6 +7,7 @@
 
 #include "simulate/communication_times.h"
 #include "simulate/graph_chains.h"
+#include "simulate/lanes.h"
 #include "simulate/meetings.h"
 #include "simulate/program.h"
 
@@ -51,6 +52,7 @@ class ClassCompiler {
         meetings_(meetings),
         estimator_(estimator),
         references_(references),
+        lanes_(program_),
         communication_times_(job, rank_class, meetings, network, model,
                              program_.communication_times) {}
 
@@ -78,21 +80,6 @@ class ClassCompiler {
   }
 
  private:
-  struct Lane {
-    std::uint32_t tail{none};  // ticket recorded after the lane's last item, if there is one
-    std::uint32_t submissions{};
-    bool blocking{};                    // orders with the legacy default stream
-    bool before_legacy{};               // has items the legacy stream has not waited for
-    std::uint32_t seen_legacy{};        // legacy epoch it has waited for
-    bool in_step{};                     // has items since the last boundary
-    std::uint32_t synced_by{none};      // thread that waited for the tail
-    std::vector<std::uint32_t> chains;  // lanes for graph chains 1… launched here
-  };
-  struct Stream {
-    std::uint32_t lane{none};
-    std::int32_t priority{};
-    bool non_blocking{}, legacy{};
-  };
   struct Group {
     int depth{};
     struct Call {
@@ -118,89 +105,9 @@ class ClassCompiler {
       t.low_ns = e.low_ns, t.high_ns = e.high_ns;
       t.resource = resource_of(op);
       t.share = model_.kernel_share(op);
+      t.memory_bound = Model::memory_bound(op.work);
     }
   }
-
-  std::uint32_t new_ticket() {
-    program_.ticket_step.push_back(none);
-    return program_.tickets++;
-  }
-
-  Stream& stream(std::uint16_t id) {
-    if (id >= streams_.size()) streams_.resize(id + 1u);
-    return streams_[id];
-  }
-
-  std::uint32_t new_lane(std::uint16_t stream, std::int32_t priority, bool blocking) {
-    program_.lanes.push_back({{}, stream, priority});
-    Lane& lane = lanes_.emplace_back();
-    lane.blocking = blocking;
-    return static_cast<std::uint32_t>(lanes_.size() - 1);
-  }
-
-  // Stream ids are the process's own: the legacy default stream is told by its flag.
-  std::uint32_t lane_of(std::uint16_t id, std::uint8_t flags) {
-    Stream& s = stream(id);
-    s.legacy |= (flags & trace::legacy) != 0;
-    if (s.lane == none) {
-      s.lane = new_lane(id, s.priority, !s.legacy && !s.non_blocking);
-      if (lanes_[s.lane].blocking) blocking_lanes_.push_back(s.lane);
-    }
-    return s.lane;
-  }
-
-  void push(std::uint32_t lane, Item item) {
-    program_.lanes[lane].items.push_back(item);
-    Lane& l = lanes_[lane];
-    l.tail = none;
-    l.in_step = true;
-    l.before_legacy = true;
-  }
-
-  // Ticket for "everything issued to the lane so far is done"; none if there is nothing.
-  std::uint32_t tail(std::uint32_t lane) {
-    Lane& l = lanes_[lane];
-    if (l.tail != none) return l.tail;
-    auto& items = program_.lanes[lane].items;
-    if (items.empty()) return none;
-    std::uint32_t ticket = new_ticket();
-    items.push_back({items.back().instruction, ticket, ItemKind::record});
-    l.tail = ticket;
-    l.synced_by = none;
-    return ticket;
-  }
-
-  void wait_on(std::uint32_t lane, std::uint32_t ticket) {
-    push(lane, {current(), ticket, ItemKind::wait});
-    also(lane);
-  }
-
-  // The lane for a stream operation, ordered against the legacy default stream.
-  std::uint32_t enter(const Record& r) { return enter(r.stream, r.flags); }
-  std::uint32_t enter(std::uint16_t id, std::uint8_t flags) {
-    std::uint32_t lane = lane_of(id, flags);
-    if (flags & trace::legacy) {
-      legacy_lane_ = lane;
-      ++legacy_epoch_;
-      for (std::uint32_t other : blocking_lanes_)
-        if (other != lane && lanes_[other].before_legacy) {
-          std::uint32_t ticket = tail(other);
-          if (ticket != none) wait_on(lane, ticket);
-          lanes_[other].before_legacy = false;
-        }
-    } else if (lanes_[lane].blocking && legacy_lane_ != none &&
-               lanes_[lane].seen_legacy != legacy_epoch_) {
-      lanes_[lane].seen_legacy = legacy_epoch_;
-      std::uint32_t ticket = tail(legacy_lane_);
-      if (ticket != none) wait_on(lane, ticket);
-    }
-    return lane;
-  }
-
-  std::uint32_t current() const {
-    return static_cast<std::uint32_t>(program_.instructions.size() - 1);
-  }
-  Instruction& instruction() { return program_.instructions.back(); }
 
   void begin_instruction(std::uint32_t index, const Record& r) {
     if (r.thread >= threads_.size()) threads_.resize(r.thread + 1u);
@@ -224,51 +131,6 @@ class ClassCompiler {
     program_.instructions.push_back(in);
   }
 
-  void host_waits(std::uint32_t ticket) {
-    if (ticket == none) return;
-    program_.waits.push_back(ticket);
-    instruction().waits_end = static_cast<std::uint32_t>(program_.waits.size());
-  }
-
-  void host_waits_for_device() {
-    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-      std::uint32_t ticket = tail(lane);
-      if (ticket == none || lanes_[lane].synced_by == instruction().thread) continue;
-      lanes_[lane].synced_by = instruction().thread;
-      host_waits(ticket);
-    }
-  }
-
-  // Work of the current instruction on a lane; takes a place in its launch queue.
-  void submit(std::uint32_t lane, Item item) {
-    also(lane);
-    if (instruction().queue_place == none) instruction().queue_place = lanes_[lane].submissions;
-    ++lanes_[lane].submissions;
-    item.closes = true;
-    push(lane, item);
-    ++program_.works;
-  }
-
-  // A further lane that gets items of the current instruction.
-  void also(std::uint32_t lane) {
-    Instruction& in = instruction();
-    if (in.lane == none) {
-      in.lane = lane;
-      return;
-    }
-    if (!in.lane_list) {
-      if (in.lane == lane) return;
-      auto at = static_cast<std::uint32_t>(program_.lane_lists.size());
-      program_.lane_lists.push_back(1);
-      program_.lane_lists.push_back(in.lane);
-      in.lane = at, in.lane_list = true;
-    }
-    auto* list = program_.lane_lists.data() + in.lane;
-    if (std::find(list + 1, list + 1 + list[0], lane) != list + 1 + list[0]) return;
-    ++list[0];
-    program_.lane_lists.push_back(lane);
-  }
-
   void record(std::uint32_t index) {
     const Record& r = recording_.records[index];
     if (r.kind == Kind::none) return;
@@ -287,25 +149,26 @@ class ClassCompiler {
       case Kind::launch:
       case Kind::fill:
       case Kind::copy: {
-        std::uint32_t lane = enter(r);
-        submit(lane,
-               {current(), r.value, r.kind == Kind::copy ? ItemKind::copy : ItemKind::kernel});
-        if (r.flags & trace::blocking) host_waits(tail(lane));
+        std::uint32_t lane = lanes_.enter(r.stream, r.flags);
+        lanes_.submit(lane, {lanes_.current(), r.value,
+                             r.kind == Kind::copy ? ItemKind::copy : ItemKind::kernel});
+        if (r.flags & trace::blocking) lanes_.host_waits(lanes_.tail(lane));
         break;
       }
       case Kind::host_function:
-        submit(enter(r), {current(), 0, ItemKind::host_function});
+        lanes_.submit(lanes_.enter(r.stream, r.flags),
+                      {lanes_.current(), 0, ItemKind::host_function});
         break;
       case Kind::collective:
       case Kind::point_to_point:
         if (group.depth > 0) {
-          instruction().call_ns = 0;  // the launch comes with the end of the group
+          lanes_.instruction().call_ns = 0;  // the launch comes with the end of the group
           group.calls.push_back({index, r.stream, r.aux, r.flags, r.value});
         } else {
-          std::uint32_t lane = enter(r);
-          submit(lane,
-                 {current(), communication(index, r.aux, {&r.value, 1}), ItemKind::communication});
-          if (r.flags & trace::blocking) host_waits(tail(lane));
+          std::uint32_t lane = lanes_.enter(r.stream, r.flags);
+          lanes_.submit(lane, {lanes_.current(), communication(index, r.aux, {&r.value, 1}),
+                               ItemKind::communication});
+          if (r.flags & trace::blocking) lanes_.host_waits(lanes_.tail(lane));
         }
         break;
       case Kind::group_begin:
@@ -318,40 +181,36 @@ class ClassCompiler {
         launch_graph(r);
         break;
       case Kind::event_record: {
-        std::uint32_t lane = enter(r);
-        std::uint32_t ticket = new_ticket();
-        push(lane, {current(), ticket, ItemKind::record});
-        lanes_[lane].tail = ticket;
-        lanes_[lane].synced_by = none;
-        events_[r.value] = ticket;
-        also(lane);
+        std::uint32_t lane = lanes_.enter(r.stream, r.flags);
+        std::uint32_t ticket = events_[r.value] = lanes_.new_ticket();
+        lanes_.record(lane, ticket);
         break;
       }
       case Kind::stream_wait_event: {
         auto it = events_.find(r.value);
         if (it == events_.end()) break;  // never recorded: no wait, as CUDA has it
-        wait_on(enter(r), it->second);
+        lanes_.wait_on(lanes_.enter(r.stream, r.flags), it->second);
         break;
       }
       case Kind::event_synchronize: {
         auto it = events_.find(r.value);
-        if (it != events_.end()) host_waits(it->second);
+        if (it != events_.end()) lanes_.host_waits(it->second);
         break;
       }
-      case Kind::stream_synchronize:
-        host_waits(tail(lane_of(r.stream, r.flags)));
-        if (r.flags & trace::legacy)
-          for (std::uint32_t lane : blocking_lanes_) host_waits(tail(lane));
+      case Kind::stream_synchronize: {
+        std::uint32_t lane = lanes_.of_stream(r.stream, r.flags);
+        lanes_.host_waits(lanes_.tail(lane));
+        if (r.flags & trace::legacy) lanes_.host_waits_for_blocking_streams_of(lane);
         break;
+      }
       case Kind::device_synchronize:
-        host_waits_for_device();
+        lanes_.host_waits_for_device(r.value);
         break;
       case Kind::stream_create:
-        stream(r.stream) = {none, r.aux == 0 ? 0 : static_cast<std::int32_t>(r.aux) - 1000,
-                            (r.flags & trace::non_blocking) != 0, (r.flags & trace::legacy) != 0};
+        lanes_.create_stream(r);
         break;
       case Kind::release:
-        if (!(r.flags & trace::async) && frees_device_memory()) host_waits_for_device();
+        if (!(r.flags & trace::async) && frees_device_memory()) lanes_.host_waits_for_device(0);
         break;
       default:
         break;
@@ -372,7 +231,7 @@ class ClassCompiler {
     calls.swap(group.calls);
     std::vector<bool> taken(calls.size());
     std::vector<std::uint32_t> ops;
-    if (calls.empty()) instruction().call_ns = 0;
+    if (calls.empty()) lanes_.instruction().call_ns = 0;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (taken[i]) continue;
       ops.clear();
@@ -383,10 +242,10 @@ class ClassCompiler {
           flags |= calls[j].flags;
           taken[j] = true;
         }
-      std::uint32_t lane = enter(calls[i].stream, flags);
-      submit(lane, {current(), communication(calls[i].record, calls[i].slot, ops),
-                    ItemKind::communication});
-      if (flags & trace::blocking) host_waits(tail(lane));
+      std::uint32_t lane = lanes_.enter(calls[i].stream, flags);
+      lanes_.submit(lane, {lanes_.current(), communication(calls[i].record, calls[i].slot, ops),
+                           ItemKind::communication});
+      if (flags & trace::blocking) lanes_.host_waits(lanes_.tail(lane));
     }
   }
 
@@ -423,35 +282,32 @@ class ClassCompiler {
   void launch_graph(const Record& r) {
     const trace::Graph& graph = recording_.graphs[r.value];
     const GraphChains& chains = chains_[r.value];
-    std::uint32_t lane = enter(r);
+    std::uint32_t lane = lanes_.enter(r.stream, r.flags);
     if (chains.chains == 0) return;
-    also(lane);
-    if (chains.last_node_of_first != none) instruction().queue_place = lanes_[lane].submissions++;
+    lanes_.also(lane);
+    const std::uint32_t call = lanes_.current();
+    if (chains.last_node_of_first != none)
+      lanes_.instruction().queue_place = lanes_.take_place(lane);
     std::vector<std::uint32_t> at{lane};
-    while (lanes_[lane].chains.size() + 1 < chains.chains) {
-      std::uint32_t chain = new_lane(r.stream, program_.lanes[lane].priority, false);
-      lanes_[lane].chains.push_back(chain);
-    }
-    for (std::uint32_t c = 1; c < chains.chains; ++c) at.push_back(lanes_[lane].chains[c - 1]);
+    for (std::uint32_t c = 1; c < chains.chains; ++c) at.push_back(lanes_.chain(lane, c));
     if (chains.chains > 1) {
-      std::uint32_t start = new_ticket();
-      push(lane, {current(), start, ItemKind::record});
-      for (std::uint32_t c = 1; c < chains.chains; ++c) {
-        wait_on(at[c], start);
-      }
+      std::uint32_t start = lanes_.new_ticket();
+      lanes_.push(lane, {call, start, ItemKind::record});
+      for (std::uint32_t c = 1; c < chains.chains; ++c) lanes_.wait_on(at[c], start);
     }
     std::uint32_t base = program_.tickets;
-    for (std::uint32_t t = 0; t < chains.tickets; ++t) new_ticket();
+    for (std::uint32_t t = 0; t < chains.tickets; ++t) lanes_.new_ticket();
     bool first = true;
     for (const ChainEntry& entry : chains.entries) {
       std::uint32_t to = at[entry.chain];
       if (entry.what != ChainEntry::What::node) {
-        push(to, {current(), base + entry.index,
-                  entry.what == ChainEntry::What::record ? ItemKind::record : ItemKind::wait});
+        lanes_.push(to,
+                    {call, base + entry.index,
+                     entry.what == ChainEntry::What::record ? ItemKind::record : ItemKind::wait});
         continue;
       }
       const Record& node = graph.nodes[entry.index].record;
-      Item item{current(), node.value, ItemKind::kernel, !first};
+      Item item{call, node.value, ItemKind::kernel, !first};
       item.closes = entry.index == chains.last_node_of_first;
       switch (node.kind) {
         case Kind::launch:
@@ -466,34 +322,27 @@ class ClassCompiler {
         case Kind::collective:
         case Kind::point_to_point:
           item.kind = ItemKind::communication;
-          item.index = communication(instruction().record, node.aux, {&node.value, 1});
+          item.index = communication(lanes_.instruction().record, node.aux, {&node.value, 1});
           break;
         default:  // an empty node: order only
           continue;
       }
       first = false;
-      push(to, item);
+      lanes_.push(to, item);
       ++program_.works;
     }
     for (std::uint32_t c = 1; c < chains.chains; ++c) {
-      std::uint32_t end = tail(at[c]);
-      push(lane, {current(), end, ItemKind::wait});
+      std::uint32_t end = lanes_.tail(at[c]);
+      lanes_.push(lane, {call, end, ItemKind::wait});
     }
   }
 
   void close_step(std::size_t boundary, std::int64_t log_step) {
     StepProgram step;
-    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-      if (!lanes_[lane].in_step) continue;
-      lanes_[lane].in_step = false;
-      std::uint32_t ticket = tail(lane);
-      if (program_.ticket_step[ticket] != none) continue;
-      program_.ticket_step[ticket] = static_cast<std::uint32_t>(boundary);
-      ++step.tickets;
-    }
+    step.tickets = lanes_.close_step(static_cast<std::uint32_t>(boundary));
     if (!program_.instructions.empty()) {
-      step.host = current();
-      instruction().ends_step = true;
+      step.host = lanes_.current();
+      lanes_.instruction().ends_step = true;
     }
     program_.boundaries.push_back(step);
     auto instructions = static_cast<std::uint32_t>(program_.instructions.size());
@@ -525,15 +374,12 @@ class ClassCompiler {
   const estimate::Estimator& estimator_;
   std::vector<MeetReference>& references_;
   Program program_;
+  Lanes lanes_;
   CommunicationTimes communication_times_;
   std::vector<GraphChains> chains_;
-  std::vector<Lane> lanes_;
-  std::vector<Stream> streams_;
-  std::vector<std::uint32_t> blocking_lanes_;
   std::vector<ThreadState> threads_;
   std::unordered_map<std::uint32_t, std::uint32_t> events_;  // event → ticket of its latest record
   std::vector<std::uint32_t> calls_, sends_, receives_;
-  std::uint32_t legacy_lane_{none}, legacy_epoch_{};
   const Record* wide_{};
 };
 
@@ -571,6 +417,7 @@ Result<Plan> compile(const job::Job& job, const Model& model, const estimate::Es
   Plan plan;
   plan.model = model;
   plan.log_step = log_step;
+  plan.port_capacity = network.port_capacity();
   Meetings meetings(job, model.gpus_per_node);
   for (std::uint32_t c = 0; c < job.classes.size(); ++c) {
     Result<Program> program =

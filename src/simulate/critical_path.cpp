@@ -150,7 +150,7 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
   };
   constexpr std::size_t communication = 1000, host = 2000;
   auto add_communication = [&](const CommunicationTime& t, double ns) {
-    add(communication + t.link, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
+    add(communication + t.family, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
   };
   std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>>
       times_of_record;  // per class

@@ -17,7 +17,8 @@ Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timel
       accounting_(program_.boundaries),
       lanes_(program_.lanes.size()),
       tickets_(program_.tickets),
-      issued_(program_.instructions.size(), -1) {
+      issued_(program_.instructions.size(), -1),
+      link_shares_(program_.communication_times, plan.port_capacity) {
   std::uint32_t base = 0, log = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const LaneProgram& from = program_.lanes[i];
@@ -26,6 +27,7 @@ Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timel
     lane.size = static_cast<std::uint32_t>(from.items.size());
     lane.base = base;
     lane.priority = from.priority;
+    lane.device = from.device;
     base += lane.size;
     if (plan.log_step >= 0) {
       lane.log_begin = from.log_begin;
@@ -36,7 +38,8 @@ Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timel
   }
   item_log_.resize(log);
   if (plan.log_step >= 0) host_log_.resize(program_.log_end - program_.log_begin);
-  engine_user_.fill(none);
+  gpus_.resize(program_.devices);
+  for (Gpu& gpu : gpus_) gpu.engine_user.fill(none);
   for (const Thread& thread : program_.threads) {
     HostThread& t = threads_.emplace_back();
     t.at = thread.first;
@@ -193,6 +196,7 @@ void Engine::start(std::uint32_t index) {
       lane.remaining = time.ns << one_shift;
       lane.share = time.share;
       lane.resource = time.resource;
+      lane.memory_bound = time.memory_bound;
       if (time.resource == Resource::compute) {
         lane.what = Class::compute;
         begin(index);
@@ -204,8 +208,8 @@ void Engine::start(std::uint32_t index) {
         if (time.resource == Resource::to_host && model_.engines < 2)
           lane.resource = Resource::to_device;
         lane.state = State::queued;
-        engine_queue_[static_cast<std::size_t>(lane.resource)].push_back(index);
-        dirty_ = true;
+        gpu_of(lane).engine_queue[static_cast<std::size_t>(lane.resource)].push_back(index);
+        touch(gpu_of(lane));
       }
     }
   }
@@ -213,16 +217,17 @@ void Engine::start(std::uint32_t index) {
 
 void Engine::begin(std::uint32_t index) {
   Lane& lane = lanes_[index];
+  Gpu& gpu = gpu_of(lane);
   if (lane.state == State::meeting) {
     lane.started = now_;
-    remove(resident_, index);
+    remove(gpu.resident, index);
   }
   lane.state = State::running;
   lane.updated = now_;
   lane.rate = 0;
-  active_.push_back(index);
-  ++active_by_class_[static_cast<std::size_t>(lane.what)];
-  dirty_ = true;
+  gpu.active.push_back(index);
+  ++gpu.active_by_class[static_cast<std::size_t>(lane.what)];
+  touch(gpu);
 }
 
 void Engine::arrive(std::uint32_t index) {
@@ -232,14 +237,13 @@ void Engine::arrive(std::uint32_t index) {
   lane.what = Class::communication;
   lane.remaining = time.ns << one_shift;
   lane.share = time.share;
-  lane.link = time.link;
   if (call.first == call.last) {
     begin(index);
     return;
   }
   lane.state = State::meeting;
-  resident_.push_back(index);
-  dirty_ = true;
+  gpu_of(lane).resident.push_back(index);
+  touch(gpu_of(lane));
   lane.missing = 0;
   MeetingTable::Outcome out =
       others_.meetings.arrive(call.first, call.last, class_, index, now_, lane.cause,
@@ -272,10 +276,11 @@ void Engine::local_end(std::uint32_t index) {
   if (lane.what == Class::communication) {
     const Communication& call = communication(lane);
     if (call.finish_first != call.finish_last) {
-      remove(active_, index);
-      --active_by_class_[static_cast<std::size_t>(lane.what)];
-      resident_.push_back(index);
-      dirty_ = true;
+      Gpu& gpu = gpu_of(lane);
+      remove(gpu.active, index);
+      --gpu.active_by_class[static_cast<std::size_t>(lane.what)];
+      gpu.resident.push_back(index);
+      touch(gpu);
       lane.state = State::finishing;
       lane.missing = 0;
       Cause start_cause = lane.cause;
@@ -299,19 +304,20 @@ void Engine::local_end(std::uint32_t index) {
 
 void Engine::complete(std::uint32_t index) {
   Lane& lane = lanes_[index];
+  Gpu& gpu = gpu_of(lane);
   if (lane.state == State::finishing) {
-    remove(resident_, index);
+    remove(gpu.resident, index);
   } else {
-    remove(active_, index);
-    --active_by_class_[static_cast<std::size_t>(lane.what)];
+    remove(gpu.active, index);
+    --gpu.active_by_class[static_cast<std::size_t>(lane.what)];
   }
-  dirty_ = true;
+  touch(gpu);
   keep(lane);
   Cause self = Cause::item(class_, lane.base + lane.head);
   if (lane.what == Class::copy) {
     auto engine = static_cast<std::size_t>(lane.resource);
-    engine_user_[engine] = none;
-    engine_freed_[engine] = self;
+    gpu.engine_user[engine] = none;
+    gpu.engine_freed[engine] = self;
   }
   if (lane.items[lane.head].closes) {
     ++lane.closed;

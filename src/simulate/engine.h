@@ -1,4 +1,5 @@
-// The event loop of one rank class: its host threads and its GPU.
+// The event loop of one rank class: its host threads and its GPUs (one, or several driven by one
+// process).
 //
 // Hosts run ahead of the device: a call's time depends on the device only where it blocks (a sync,
 // a full queue), so each thread runs until it blocks, and only then does the device take its next
@@ -14,12 +15,14 @@
 // exact.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "simulate/accounting.h"
 #include "simulate/cause.h"
+#include "simulate/link_shares.h"
 #include "simulate/meeting_table.h"
 #include "simulate/program.h"
 
@@ -91,8 +94,8 @@ class Engine {
     State state{State::idle};
     Class what{};
     Resource resource{};
-    std::uint8_t link{};
-    bool queue_waiters{};
+    std::uint16_t device{};
+    bool queue_waiters{}, memory_bound{};
     std::int32_t priority{};
     std::int64_t next{never};
     std::uint32_t timer{none};  // place in timed_
@@ -106,6 +109,16 @@ class Engine {
     std::uint32_t waiter_next{none};  // in a ticket's list
     std::uint32_t closed{};           // places of the launch queue freed
     std::uint32_t log_begin{}, log_count{}, log_offset{};
+  };
+  // What runs on one GPU.
+  struct Gpu {
+    std::vector<std::uint32_t> active;    // lanes whose work makes progress
+    std::vector<std::uint32_t> resident;  // communication that waits for partners
+    std::array<std::vector<std::uint32_t>, resource_count> engine_queue;
+    std::array<std::uint32_t, resource_count> engine_user{};
+    std::array<Cause, resource_count> engine_freed;
+    std::array<std::uint32_t, 4> active_by_class{};
+    bool dirty{};
   };
   struct Ticket {
     std::int64_t done{-1};
@@ -142,7 +155,10 @@ class Engine {
   void local_end(std::uint32_t lane);
   void complete(std::uint32_t lane);
   void settle();
-  void set_rates();
+  void grant_engines(Gpu& gpu);
+  void set_rates(Gpu& gpu);
+  Gpu& gpu_of(const Lane& lane) { return gpus_[lane.device]; }
+  void touch(Gpu& gpu) { gpu.dirty = dirty_ = true; }
   void wake(std::uint32_t lane, std::int64_t time, Cause cause);
   void set_timer(std::uint32_t lane, std::int64_t time);
   void clear_timer(std::uint32_t lane);
@@ -161,18 +177,14 @@ class Engine {
   std::vector<Lane> lanes_;
   std::vector<Ticket> tickets_;
   std::vector<HostThread> threads_;
-  std::vector<std::int64_t> issued_;     // per instruction: when its call was over; -1 not yet
-  std::vector<std::uint32_t> timed_;     // lanes with a finite `next`
-  std::vector<std::uint32_t> active_;    // lanes whose work makes progress
-  std::vector<std::uint32_t> resident_;  // communication that waits for partners
-  std::vector<std::uint32_t> work_;      // lanes to advance
+  std::vector<std::int64_t> issued_;  // per instruction: when its call was over; -1 not yet
+  std::vector<std::uint32_t> timed_;  // lanes with a finite `next`
+  std::vector<std::uint32_t> work_;   // lanes to advance
   std::vector<std::uint32_t> runnable_;
-  std::array<std::vector<std::uint32_t>, resource_count> engine_queue_;
-  std::array<std::uint32_t, resource_count> engine_user_{};
-  std::array<Cause, resource_count> engine_freed_;
-  std::uint32_t active_by_class_[4]{};
-  std::vector<std::uint32_t> order_;  // scratch of set_rates
-  std::uint32_t pending_{};           // lanes waiting for other parties
+  std::vector<Gpu> gpus_;
+  LinkShares link_shares_;
+  std::vector<std::uint32_t> order_, transfers_, together_;  // scratch of set_rates
+  std::uint32_t pending_{};                                  // lanes waiting for other parties
   std::uint32_t resume_waiters_{};
   bool dirty_{};
   std::int64_t now_{}, key_{};

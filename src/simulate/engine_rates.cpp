@@ -9,10 +9,29 @@ namespace maya::simulate {
 // After all events of this nanosecond: free copy engines go to the copy that came first (then by
 // priority, then by order of issue), and running work gets its rate.
 void Engine::settle() {
+  unsigned activity = 0;
+  for (Gpu& gpu : gpus_) {
+    if (gpu.dirty) {
+      grant_engines(gpu);
+      gpu.dirty = false;
+      set_rates(gpu);
+    }
+    if (gpu.active_by_class[static_cast<std::size_t>(Class::compute)] > 0)
+      activity |= Accounting::compute;
+    if (gpu.active_by_class[static_cast<std::size_t>(Class::communication)] > 0 ||
+        !gpu.resident.empty())
+      activity |= Accounting::communication;
+    if (gpu.active_by_class[static_cast<std::size_t>(Class::copy)] > 0)
+      activity |= Accounting::copy;
+  }
   dirty_ = false;
+  accounting_.set(activity);
+}
+
+void Engine::grant_engines(Gpu& gpu) {
   for (std::size_t e = 1; e < resource_count; ++e) {
-    auto& queue = engine_queue_[e];
-    if (queue.empty() || engine_user_[e] != none) continue;
+    auto& queue = gpu.engine_queue[e];
+    if (queue.empty() || gpu.engine_user[e] != none) continue;
     auto best = std::min_element(queue.begin(), queue.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Lane &x = lanes_[a], &y = lanes_[b];
       return std::tuple(x.started, x.priority, x.items[x.head].instruction, a) <
@@ -20,26 +39,17 @@ void Engine::settle() {
     });
     std::uint32_t lane = *best;
     queue.erase(best);
-    engine_user_[e] = lane;
-    if (lanes_[lane].started < now_) lanes_[lane].cause = engine_freed_[e];
+    gpu.engine_user[e] = lane;
+    if (lanes_[lane].started < now_) lanes_[lane].cause = gpu.engine_freed[e];
     lanes_[lane].started = now_;
     begin(lane);
   }
-  dirty_ = false;
-  set_rates();
-  unsigned activity = 0;
-  if (active_by_class_[static_cast<std::size_t>(Class::compute)] > 0)
-    activity |= Accounting::compute;
-  if (active_by_class_[static_cast<std::size_t>(Class::communication)] > 0 || !resident_.empty())
-    activity |= Accounting::communication;
-  if (active_by_class_[static_cast<std::size_t>(Class::copy)] > 0) activity |= Accounting::copy;
-  accounting_.set(activity);
 }
 
 // Kernels take SMs in order of priority, then start; what is left goes to the next. Communication
-// takes its SMs first. Transfers slow kernels further, and kernels slow transfers; collectives over
-// the same links divide them.
-void Engine::set_rates() {
+// takes its SMs first. Transfers slow kernels further, and kernels slow transfers; those under way
+// together divide the GPU's ports.
+void Engine::set_rates(Gpu& gpu) {
   auto finish = [&](std::uint32_t index, Lane& lane, std::uint32_t rate) {
     if (rate == lane.rate && lane.timer != none) return;
     lane.remaining -= static_cast<std::int64_t>(lane.rate) * (now_ - lane.updated);
@@ -53,21 +63,23 @@ void Engine::set_rates() {
         rate == one ? (lane.remaining + one - 1) >> one_shift : (lane.remaining + rate - 1) / rate;
     set_timer(index, now_ + std::max<std::int64_t>(ns, 0));
   };
-  if (active_.size() == 1 && resident_.empty()) {
-    finish(active_[0], lanes_[active_[0]], one);
+  if (gpu.active.size() == 1 && gpu.resident.empty()) {
+    finish(gpu.active[0], lanes_[gpu.active[0]], one);
     return;
   }
-  if (active_.empty()) return;
-  const std::uint32_t computing = active_by_class_[static_cast<std::size_t>(Class::compute)];
+  if (gpu.active.empty()) return;
+  const std::uint32_t computing = gpu.active_by_class[static_cast<std::size_t>(Class::compute)];
   const std::uint32_t transferring =
-      active_by_class_[static_cast<std::size_t>(Class::communication)];
-  std::uint32_t taken = 0, on_link[3]{};
-  for (std::uint32_t i : resident_) taken += lanes_[i].share;
+      gpu.active_by_class[static_cast<std::size_t>(Class::communication)];
+  std::uint32_t taken = 0, lost = 0;
+  for (std::uint32_t i : gpu.resident) taken += lanes_[i].share;
   order_.clear();
-  for (std::uint32_t i : active_) {
+  transfers_.clear();
+  for (std::uint32_t i : gpu.active) {
     if (lanes_[i].what == Class::communication) {
       taken += lanes_[i].share;
-      ++on_link[lanes_[i].link];
+      transfers_.push_back(i);
+      lost += program_.communication_times[communication(lanes_[i]).time].memory;
     } else if (lanes_[i].what == Class::compute) {
       order_.push_back(i);
     }
@@ -84,19 +96,28 @@ void Engine::set_rates() {
     std::uint32_t got = std::min(left, lane.share);
     left -= got;
     std::uint64_t rate = got == lane.share ? one : (std::uint64_t{got} << one_shift) / lane.share;
-    if (transferring > 0) rate = rate * model_.transfer_rate >> one_shift;
+    if (transferring > 0)
+      rate = model_.beside_transfers(rate, std::min(lost, one / 2), lane.memory_bound);
     finish(i, lane, static_cast<std::uint32_t>(rate));
   }
-  for (std::uint32_t i : active_) {
-    Lane& lane = lanes_[i];
-    if (lane.what == Class::compute) continue;
-    std::uint32_t rate = one;
-    if (lane.what == Class::communication) {
-      if (computing > 0) rate = model_.communication_rate;
-      if (model_.share_links && lane.link < 2) rate /= on_link[lane.link];
-    }
-    finish(i, lane, rate);
+  for (std::uint32_t i : gpu.active)
+    if (lanes_[i].what != Class::compute && lanes_[i].what != Class::communication)
+      finish(i, lanes_[i], one);
+  const std::uint64_t alone = computing > 0 ? model_.communication_rate : one;
+  if (transfers_.size() < 2 || !model_.share_links) {
+    for (std::uint32_t i : transfers_) finish(i, lanes_[i], static_cast<std::uint32_t>(alone));
+    return;
   }
+  auto time_of = [&](std::uint32_t lane) { return communication(lanes_[lane]).time; };
+  std::sort(transfers_.begin(), transfers_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return time_of(a) < time_of(b) || (time_of(a) == time_of(b) && a < b);
+  });
+  together_.clear();
+  for (std::uint32_t i : transfers_) together_.push_back(time_of(i));
+  const std::vector<std::uint32_t>& shares = link_shares_.of(together_);
+  for (std::size_t k = 0; k < transfers_.size(); ++k)
+    finish(transfers_[k], lanes_[transfers_[k]],
+           std::max(1u, static_cast<std::uint32_t>(alone * shares[k] >> one_shift)));
 }
 
 }  // namespace maya::simulate

@@ -14,7 +14,7 @@ std::uint64_t key(std::uint16_t slot, std::int32_t peer) {
 std::vector<std::int32_t> placement(const job::Communicator& communicator, int gpus_per_node) {
   std::vector<std::int32_t> result;
   std::unordered_map<std::int32_t, std::int32_t> nodes;
-  for (std::int32_t rank : communicator.ranks) {
+  for (std::int32_t rank : communicator.placement()) {
     auto node = nodes.try_emplace(rank / gpus_per_node, static_cast<std::int32_t>(nodes.size()));
     result.push_back(node.first->second);
     result.push_back(rank % gpus_per_node);
@@ -80,9 +80,9 @@ void Meetings::find_domains(int gpus_per_node) {
       if (domains_[d].communicators.size() < 64 &&
           seen[d].insert(placement(communicators[x], gpus_per_node)).second)
         domains_[d].communicators.push_back(x);
-      for (std::int32_t rank : communicators[x].ranks)
+      for (std::int32_t gpu : communicators[x].placement())
         domains_[d].between_nodes |=
-            rank / gpus_per_node != communicators[x].ranks[0] / gpus_per_node;
+            gpu / gpus_per_node != communicators[x].placement()[0] / gpus_per_node;
       break;
     }
 }

@@ -11,15 +11,14 @@ std::uint32_t fraction(double value) {
   return static_cast<std::uint32_t>(std::lround(std::clamp(value, 1.0 / one, 1.0) * one));
 }
 
-// Limited by memory bandwidth rather than arithmetic: fewer SMs do it as fast.
-bool memory_bound(const Work& work) {
+}  // namespace
+
+bool Model::memory_bound(const Work& work) {
   return !std::holds_alternative<Gemm>(work) && !std::holds_alternative<Convolution>(work) &&
          !std::holds_alternative<Attention>(work) && !std::holds_alternative<Rnn>(work) &&
          !std::holds_alternative<Solver>(work) && !std::holds_alternative<OtherKernel>(work) &&
          !std::holds_alternative<TritonKernel>(work);
 }
-
-}  // namespace
 
 Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   auto extra = [&](const char* key, double standard) {
@@ -53,13 +52,14 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   m.engines = cluster.gpu.copy_engines >= 2 ? 2 : 1;
   double slow = options.compute_slowdown_under_communication;
   m.take_sms = slow < 0;
-  m.transfer_rate = fraction(
-      1 / (1 + (slow < 0 ? std::max(0.0, extra("overlap.bandwidth_slowdown", 0.02)) : slow)));
+  m.transfer_rate = fraction(1 / (1 + std::max(0.0, slow)));
+  m.memory_gbps = slow < 0 ? cluster.gpu.memory_gbps : 0;
+  m.compute_bandwidth = fraction(extra("overlap.compute_bandwidth", 0.65));
   m.communication_rate =
-      fraction(1 / (1 + std::max(0.0, extra("overlap.communication_slowdown", 0.05))));
+      fraction(1 / (1 + std::max(0.0, extra("overlap.communication_slowdown", 0.02))));
   m.max_communication_share =
       fraction(std::clamp(extra("overlap.max_communication_share", 0.5), 0.0, 0.95));
-  m.memory_bound_share = fraction(extra("overlap.memory_bound_share", 0.8));
+  m.memory_bound_share = fraction(extra("overlap.memory_bound_share", 0.6));
   m.host_uncertainty = std::clamp(extra("host.uncertainty", 0.1), 0.0, 1.0);
   m.share_links = extra("overlap.share_links", 1) != 0;
   const catalog::Gpu& gpu = cluster.gpu;
@@ -89,6 +89,16 @@ std::uint32_t Model::kernel_share(const Op& op) const {
         std::min<std::uint64_t>(per_sm, static_cast<std::uint64_t>(shared_per_sm) / g.shared_bytes);
   double resident = static_cast<double>(std::max<std::uint64_t>(1, per_sm)) * sms;
   return std::min(most, fraction(static_cast<double>(blocks) / resident));
+}
+
+std::uint32_t Model::memory_share(const network::Load& load, std::int64_t ns) const {
+  if (!(memory_gbps > 0) || ns <= 0) return 0;
+  double bytes = 0;
+  for (network::Port port :
+       {network::link_out, network::link_in, network::card_out, network::card_in})
+    bytes += load.weight[port] * load.bytes;
+  double share = bytes / static_cast<double>(ns) / memory_gbps;
+  return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 0.5) * one));
 }
 
 std::uint32_t Model::channel_share(int channels) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "maya/catalog.h"
+#include "maya/network.h"
 #include "maya/op.h"
 #include "maya/simulate.h"
 #include "maya/trace.h"
@@ -24,7 +25,9 @@ struct Model {
   std::int64_t callback_ns{};
   std::uint32_t queue_depth{};
   std::uint32_t engines{2};               // copy engines; 1: both directions share one
-  std::uint32_t transfer_rate{one};       // of kernels while a transfer runs
+  std::uint32_t transfer_rate{one};       // of kernels while a transfer runs: the user's figure
+  double memory_gbps{};                   // 0: transfers take none that matters
+  std::uint32_t compute_bandwidth{};      // part of the loss that kernels not bound by memory feel
   std::uint32_t communication_rate{one};  // of transfers while a kernel runs
   std::uint32_t max_communication_share{one};
   std::uint32_t memory_bound_share{one};
@@ -46,6 +49,17 @@ struct Model {
   // Share of the SMs that one kernel keeps busy.
   std::uint32_t kernel_share(const Op& op) const;
   std::uint32_t channel_share(int channels) const;
+  // Share of the memory bandwidth that a communication takes: what goes out is read, what comes in
+  // is written.
+  std::uint32_t memory_share(const network::Load& load, std::int64_t ns) const;
+  // Rate of a kernel beside transfers that take `lost` of the memory bandwidth.
+  std::uint32_t beside_transfers(std::uint64_t rate, std::uint32_t lost, bool memory_bound) const {
+    std::uint64_t part = memory_bound ? lost : std::uint64_t{lost} * compute_bandwidth >> one_shift;
+    rate = rate * transfer_rate >> one_shift;
+    return static_cast<std::uint32_t>(rate * (one - part) >> one_shift);
+  }
+  // Limited by memory bandwidth rather than arithmetic: fewer SMs do it as fast.
+  static bool memory_bound(const Work& work);
 };
 
 }  // namespace maya::simulate

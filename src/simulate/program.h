@@ -34,7 +34,7 @@ struct Item {
 // A stream, or a chain of graph nodes running beside the stream its graph was launched to.
 struct LaneProgram {
   std::vector<Item> items;
-  std::uint16_t stream{};
+  std::uint16_t stream{}, device{};
   std::int32_t priority{};               // lower goes first, as CUDA counts
   std::uint32_t log_begin{}, log_end{};  // items of the step whose critical path is wanted
 };
@@ -68,13 +68,16 @@ struct WorkTime {
   std::int64_t ns{1};
   std::uint32_t share{one};
   Resource resource{Resource::compute};
+  bool memory_bound{};
   double low_ns{}, high_ns{};
 };
 
 struct CommunicationTime {
   std::int64_t ns{1};
   std::uint32_t share{};
-  std::uint8_t link{};  // 0: within a node, 1: between nodes, 2: messages
+  std::uint8_t family{};   // 0: within a node, 1: between nodes, 2: messages; err alike
+  std::uint32_t memory{};  // share of the memory bandwidth it takes
+  network::Load load;      // on the ports of the class's representative
   double low_ns{}, high_ns{};
 };
 
@@ -98,6 +101,7 @@ struct Program {
   std::vector<Instruction> instructions;  // in record order
   std::vector<Thread> threads;
   std::vector<LaneProgram> lanes;
+  std::uint32_t devices{1};  // GPUs of the process that got work
   std::vector<std::uint32_t> waits;
   std::vector<std::uint32_t> lane_lists;  // count, lanes…
   std::uint32_t tickets{};
@@ -124,6 +128,7 @@ struct Plan {
   std::vector<Program> classes;
   std::vector<Meet> meets;
   std::vector<MeetReference> references;
+  network::Ports port_capacity{};
   std::int64_t log_step{-1};  // the step whose critical path is kept
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <tuple>
 
@@ -107,12 +108,31 @@ class Simulation {
     return {};
   }
 
+  // Steps a class's breakdown is taken from. A class that was ahead when measuring began, because
+  // another was late out of its warm-up, waits that out once in its first step: that is no part of
+  // a steady step. With few steps all count.
+  std::vector<std::uint8_t> steps_in_time(
+      const std::vector<Accounting::Boundary>& boundaries) const {
+    std::vector<std::uint8_t> all(timeline_.steps.size()), in_time(timeline_.steps.size());
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < timeline_.steps.size(); ++k) {
+      const Step& step = timeline_.steps[k];
+      all[k] = step.measured;
+      const auto own = static_cast<double>(boundaries[k + 1].time - boundaries[k].time);
+      const auto job = static_cast<double>(step.end_ns - step.start_ns);
+      in_time[k] = step.measured && std::abs(own - job) <= 0.05 * job;
+      kept += in_time[k];
+    }
+    return timeline_.measured_steps >= 3 && kept > 0 ? in_time : all;
+  }
+
   void breakdown() {
     for (const auto& engine : engines_) {
       Breakdown b;
       const auto& boundaries = engine->accounting().boundaries();
+      const std::vector<std::uint8_t> counts = steps_in_time(boundaries);
       for (std::size_t k = 0; k < timeline_.steps.size(); ++k) {
-        if (!timeline_.steps[k].measured) continue;
+        if (counts[k] == 0) continue;
         const auto &from = boundaries[k].sums, &to = boundaries[k + 1].sums;
         for (unsigned a = 0; a < 8; ++a) {
           auto ns = static_cast<double>(to.by_activity[a] - from.by_activity[a]);
@@ -125,7 +145,7 @@ class Simulation {
         }
         b.host_bound_ns += static_cast<double>(to.host_bound - from.host_bound);
       }
-      auto count = static_cast<double>(timeline_.measured_steps);
+      auto count = static_cast<double>(std::count(counts.begin(), counts.end(), 1));
       for (double* part : {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns,
                            &b.copy_ns, &b.idle_ns, &b.host_bound_ns})
         *part /= count;

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "abi/cuda.h"
@@ -85,7 +86,8 @@ int cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHa
     std::lock_guard guard(mapping_mutex);
     mappings[address] = p;
   }
-  s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes, allocation->id);
+  s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes, allocation->id,
+                         static_cast<std::uint16_t>(std::max(0, p->device)));
   return 0;
 }
 

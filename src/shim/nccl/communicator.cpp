@@ -43,7 +43,8 @@ namespace {
 constexpr std::uint64_t join_key = ~std::uint64_t{0};
 }  // namespace
 
-Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name) {
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name,
+                       bool names_rank) {
   auto& s = session::state();
   Communicator* made = communicators().create();
   if (made == nullptr) return nullptr;
@@ -51,7 +52,7 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
   made->device = session::thread().device;
   if (size > 1 && !s.settings.run_directory.empty())
     made->exchange = std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
-  if (parent == 0) s.recorder.learn_rank(rank, size);
+  if (parent == 0 && names_rank) s.recorder.learn_rank(rank, size);
   made->number = s.recorder.communicator(trace::Communicator{id, rank, size, parent, name});
   s.recorder.record(trace::Kind::communicator_create, 0, made->number);
   if (made->exchange) made->exchange->post(join_key, &rank, sizeof rank);
@@ -165,7 +166,8 @@ ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
   int before = session::thread().device;
   for (int i = 0; i < count; ++i) {
     session::thread().device = devices != nullptr ? devices[i] : i;
-    out[i] = nccl::announce(nccl::hash(&id, sizeof id), i, count, 0, "");
+    // All members are GPUs of this process: they say nothing of its rank among others.
+    out[i] = nccl::announce(nccl::hash(&id, sizeof id), i, count, 0, "", false);
   }
   session::thread().device = before;
   return ncclSuccess;

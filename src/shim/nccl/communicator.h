@@ -31,7 +31,8 @@ device::Slab<Communicator, 1 << 14>& communicators();
 inline Communicator* find(void* handle) { return communicators().find(handle); }
 
 // Joins under the id: blocks until every member has joined, as NCCL does.
-Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name);
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name,
+                       bool names_rank = true);
 bool await_members(Communicator& communicator);
 
 std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);

@@ -30,20 +30,45 @@ class SizeNetwork final : public network::Network {
   // Between nodes everything takes twice as long.
   network::CollectiveTime collective(const Collective& op,
                                      std::span<const std::int32_t> ranks) const override {
-    bool apart = std::any_of(ranks.begin(), ranks.end(), [&](std::int32_t r) {
-      return r / gpus_per_node_ != ranks[0] / gpus_per_node_;
-    });
-    return time(static_cast<double>(op.bytes) * (apart ? 2 : 1));
+    bool far =
+        std::any_of(ranks.begin(), ranks.end(), [&](std::int32_t r) { return apart(r, ranks[0]); });
+    return time(static_cast<double>(op.bytes) * (far ? 2 : 1));
   }
   network::CollectiveTime messages(std::span<const network::Message> group) const override {
     double ns = 0;
     for (const network::Message& m : group)
-      ns = std::max(ns, static_cast<double>(m.bytes) *
-                            (m.from / gpus_per_node_ != m.to / gpus_per_node_ ? 2 : 1));
+      ns = std::max(ns, static_cast<double>(m.bytes) * (apart(m.from, m.to) ? 2 : 1));
     return time(ns);
   }
 
+  // A byte per ns inside a node, half of that between nodes: alone, everything fills its ports.
+  network::Ports port_capacity() const override { return {1, 1, 0.5, 0.5, 0, 0}; }
+  network::Load load(const Collective& op, std::span<const std::int32_t> ranks,
+                     std::int32_t) const override {
+    network::Load load{static_cast<double>(op.bytes), {}};
+    bool far =
+        std::any_of(ranks.begin(), ranks.end(), [&](std::int32_t r) { return apart(r, ranks[0]); });
+    for (int port : {0, 1}) load.weight[static_cast<std::size_t>(far ? 2 + port : port)] = 1;
+    if (far) load.weight[network::link_out] = 0.25;
+    return load;
+  }
+  network::Load load(std::span<const network::Message> group, std::int32_t at) const override {
+    network::Load load;
+    for (const network::Message& m : group) {
+      load.bytes += static_cast<double>(m.bytes);
+      std::size_t port = apart(m.from, m.to) ? 2 : 0;
+      if (m.from == at) load.weight[port] += static_cast<double>(m.bytes);
+      if (m.to == at) load.weight[port + 1] += static_cast<double>(m.bytes);
+    }
+    if (load.bytes > 0)
+      for (double& w : load.weight) w /= load.bytes;
+    return load;
+  }
+
  private:
+  bool apart(std::int32_t a, std::int32_t b) const {
+    return a / gpus_per_node_ != b / gpus_per_node_;
+  }
   network::CollectiveTime time(double ns) const {
     network::CollectiveTime t;
     t.ns = ns, t.low_ns = 0.8 * ns, t.high_ns = 1.3 * ns, t.channels = channels_;
@@ -59,10 +84,9 @@ inline catalog::Cluster plain_cluster(int gpus = 1024) {
   c.gpu.sms = 100;
   c.gpu.max_threads_per_sm = 1024;
   c.gpu.max_blocks_per_sm = 1;
-  c.extra = {{"overlap.bandwidth_slowdown", 0},
-             {"overlap.communication_slowdown", 0},
-             {"overlap.share_links", 0},
-             {"host.callback_us", 0.1}};
+  c.gpu.memory_gbps = 0;  // transfers take none
+  c.extra = {
+      {"overlap.communication_slowdown", 0}, {"overlap.share_links", 0}, {"host.callback_us", 0.1}};
   return c;
 }
 

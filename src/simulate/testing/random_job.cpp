@@ -34,11 +34,15 @@ struct Writer {
     r.communicator(1, groups[0]);
     r.communicator(100 + static_cast<std::uint64_t>(rank / 2), groups[1]);
     r.communicator(200 + static_cast<std::uint64_t>(rank % 2), groups[2]);
-    // 0: legacy default; 1, 2: blocking; 3, 4: not, one of them of high priority
+    // 0: legacy default; 1, 2: blocking; 3, 4: not, one of them of high priority; 5, 6: legacy
+    // default and a blocking stream of a second device
+    r.flags(trace::legacy).on(0).add(trace::Kind::stream_create, 0, 1000);
     r.create_stream(1, false)
         .create_stream(2, false, -1)
         .create_stream(3)
         .create_stream(4, true, -2);
+    r.flags(trace::legacy).on(5).add(trace::Kind::stream_create, 1, 1000);
+    r.on(6).add(trace::Kind::stream_create, 1, 1000);
     std::vector<trace::GraphNode> chain{r.node(7), r.node(5, {0}), r.node(9, {1})};
     std::vector<trace::GraphNode> diamond{small(6), small(11, {0}), small(8, {0}),
                                           small(4, {1, 2})};
@@ -73,10 +77,11 @@ struct Writer {
 
   void write(const Action& a) {
     using trace::Kind;
-    int flags = (a.stream == 0 ? trace::legacy : 0) | (a.resumed ? trace::resumed : 0);
+    const bool legacy = a.stream == 0 || a.stream == 5;
+    int flags = (legacy ? trace::legacy : 0) | (a.resumed ? trace::resumed : 0);
     r.thread(a.thread).on(a.stream).host(a.host);
     auto start = [&]() -> RecordingBuilder& { return r.flags(flags); };
-    auto on_stream = a.stream == 0 ? int{trace::legacy} : 0;
+    auto on_stream = legacy ? int{trace::legacy} : 0;
     static constexpr std::uint32_t blocks[] = {0, 20, 50, 100};
     switch (a.what) {
       case What::kernel:
@@ -108,7 +113,7 @@ struct Writer {
         start().sync();
         break;
       case What::sync_device:
-        start().device_sync();
+        start().add(Kind::device_synchronize, a.choice % 3);  // all, the first, the second
         break;
       case What::release:
         r.flags(0).wide(Kind::release, trace::MemoryKind::device, 64);
@@ -194,6 +199,7 @@ Script random_script(std::mt19937& random, int length, bool spmd) {
   Script script;
   script.spmd = spmd;
   script.world = spmd ? 4 * (1 + pick(random, 2)) : 1 + pick(random, 4);
+  const int streams = pick(random, 3) == 0 ? 7 : 5;  // sometimes with a second device
   const bool staged = spmd && pick(random, 2) == 0;
   for (int i = 0; i < length; ++i) {
     Action a;
@@ -204,7 +210,7 @@ Script random_script(std::mt19937& random, int length, bool spmd) {
     if (staged && pick(random, 3) == 0) a.ranks = script.world == 4 ? 0x3 : 0x0f;
     if (a.what == What::mark) a.ranks = ~0u;  // does not tell ranks apart, but has a host time
     a.thread = static_cast<std::uint8_t>(pick(random, 2));
-    a.stream = static_cast<std::uint8_t>(pick(random, 5));
+    a.stream = static_cast<std::uint8_t>(pick(random, streams));
     a.group = static_cast<std::uint8_t>(pick(random, 3));
     a.choice = static_cast<std::uint8_t>(random());
     a.resumed = pick(random, 3) == 0;
@@ -257,7 +263,7 @@ catalog::Cluster random_cluster(std::mt19937& random, int world) {
   c.gpu.copy_engines = 1 + pick(random, 2);
   c.host.speed = pick(random, 2) == 0 ? 1 : 1.7;
   c.host.launch_queue_depth = pick(random, 2) == 0 ? 1024 : 1 + pick(random, 4);
-  c.extra["overlap.bandwidth_slowdown"] = pick(random, 2) * 0.25;
+  c.gpu.memory_gbps = pick(random, 2) * 7;
   c.extra["overlap.communication_slowdown"] = pick(random, 2) * 0.5;
   c.extra["overlap.share_links"] = pick(random, 2);
   c.extra["host.callback_us"] = 0.009;

@@ -1,0 +1,42 @@
+// Communications under way on one GPU at a time share its ports.
+//
+// Each is a flow that alone moves `gbps` and puts its weights on the ports; together they get
+// max-min fair rates (network/max_min.h). What counts is the rate against the one alone, so a
+// single communication always runs at full speed and its duration is the network's closed form. A
+// collective ends with its slowest member.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "network/max_min.h"
+#include "simulate/program.h"
+
+namespace maya::simulate {
+
+class LinkShares {
+ public:
+  LinkShares(const std::vector<CommunicationTime>& times, const network::Ports& capacity)
+      : times_(times), solver_({capacity.begin(), capacity.end()}) {}
+
+  // `times`: indices of communication times, ascending. Fractions of 2^16 in the same order.
+  const std::vector<std::uint32_t>& of(const std::vector<std::uint32_t>& times);
+
+ private:
+  struct Hash {
+    std::size_t operator()(const std::vector<std::uint32_t>& key) const {
+      std::uint64_t h = 0x9e3779b97f4a7c15;
+      for (std::uint32_t k : key) h = (h ^ k) * 0xff51afd7ed558ccd, h ^= h >> 32;
+      return h;
+    }
+  };
+  std::vector<std::uint32_t> solve(const std::vector<std::uint32_t>& times);
+
+  const std::vector<CommunicationTime>& times_;
+  network::MaxMin solver_;
+  std::unordered_map<std::vector<std::uint32_t>, std::vector<std::uint32_t>, Hash> known_;
+};
+
+}  // namespace maya::simulate
