@@ -1,7 +1,9 @@
 // The Trace Event Format of chrome://tracing. Text is appended by hand: traces are large.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "maya/report.h"
@@ -58,6 +60,7 @@ std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline
         phase, pid(scene.tracks[slice.track]), slice.track,
         static_cast<double>(slice.start_ns) / 1000, name, id, phase == 'f' ? R"(,"bp":"e")" : "");
   };
+  std::map<std::uint64_t, std::vector<const Slice*>> collectives;
   for (const Slice& slice : scene.slices) {
     fmt::format_to(into,
                    ",\n"
@@ -70,6 +73,15 @@ std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline
     out += '}';
     if (slice.launch_out) flow('s', slice, "launch", slice.launch_out);
     if (slice.launch_in) flow('f', slice, "launch", slice.launch_in);
+    if (slice.joined) collectives[slice.joined].push_back(&slice);
+  }
+  // A collective's parts on the ranks, from the first to come to the last.
+  for (auto& [id, parts] : collectives) {
+    if (parts.size() < 2) continue;
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Slice* a, const Slice* b) { return a->start_ns < b->start_ns; });
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      flow(i == 0 ? 's' : i + 1 < parts.size() ? 't' : 'f', *parts[i], "collective", id);
   }
   for (const Sample& sample : scene.samples) {
     const Track& track = scene.tracks[sample.track];

@@ -246,6 +246,13 @@ TEST(Chrome, IsValidJsonWithTheSameSlices) {
   }
   EXPECT_EQ(gemms, 4 * 2 * 3);
   EXPECT_EQ(starts, ends);
+  // The four members of a collective are one chain of arrows: start, two steps, end.
+  std::map<std::string, std::string> chains;
+  for (const auto& event : json.at("traceEvents"))
+    if (event.value("name", "") == "collective" && event.value("cat", "") == "flow")
+      chains[event.at("id")] += event.at("ph").get<std::string>();
+  EXPECT_FALSE(chains.empty());
+  for (const auto& [id, chain] : chains) EXPECT_EQ(chain, "sttf") << id;
 }
 
 TEST(Csv, HasALineForEverySpan) {
