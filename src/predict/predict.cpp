@@ -14,6 +14,7 @@
 #include "maya/collate.h"
 #include "maya/estimate.h"
 #include "maya/network.h"
+#include "network/open.h"
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
@@ -117,17 +118,21 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
-  if (!any_work(run->recordings))
-    return Error{
-        fmt::format("{}: no step to predict: the command put no work on the GPU (its output is "
-                    "in {}/stdout)",
-                    directory, directory)};
+  const bool works = any_work(run->recordings);
+  if (!works)
+    run->notes.push_back(
+        "no step: the command put no work on the GPU; memory is all there is to tell");
 
   auto estimator =
       estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration);
   if (!estimator) return estimator.error();
-  const std::unique_ptr<network::Network> network =
-      network::make_network(*cluster, environment_of(run->recordings[0]));
+  const std::map<std::string, std::string> environment = environment_of(run->recordings[0]);
+  Result<std::unique_ptr<network::Network>> made = network::open_network(*cluster, environment);
+  if (!made) return made.error();
+  const std::unique_ptr<network::Network> network = std::move(*made);
+  if (identity.world_size > 1)
+    for (std::string& note : network::environment_notes(environment))
+      run->notes.push_back(std::move(note));
   const ScaledEstimator scaled_estimator(**estimator, *settings);
   const ScaledNetwork scaled_network(*network, *settings);
   const estimate::Estimator& use_estimator =
@@ -138,9 +143,10 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
 
   Outcome outcome;
   std::vector<trace::Recording> kept;
-  if (out_of_memory(run->recordings)) kept = run->recordings;
-  Result<job::Job> job =
-      collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
+  if (!works || out_of_memory(run->recordings)) kept = run->recordings;
+  Result<job::Job> job = works ? collate::collate(std::move(run->recordings),
+                                                  collate_options(options, *cluster, run->file))
+                               : Result<job::Job>(Error{"no work"});
   simulate::Options simulation;
   simulation.keep_spans = options.keep_spans;
   Result<simulate::Timeline> timeline =
@@ -158,6 +164,7 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
                                        outcome.cluster, settings->work);
   outcome.prediction.settings = options.settings;
+  for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   return outcome;
 }

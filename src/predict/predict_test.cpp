@@ -209,8 +209,34 @@ TEST_F(EndToEnd, ARunWithoutWorkHasNoStep) {
   const Folder empty;
   sample::write_run(empty.path, idle);
   const auto outcome = predict_run(empty.path);
-  ASSERT_FALSE(outcome);
-  EXPECT_TRUE(contains(outcome.error().message, "no step to predict"));
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_FALSE(outcome->prediction.step);
+  EXPECT_EQ(outcome->prediction.memory.size(), 4U);
+  bool said = false;
+  for (const std::string& note : outcome->prediction.notes) said |= contains(note, "no step");
+  EXPECT_TRUE(said);
+}
+
+TEST_F(EndToEnd, AProcessNobodyNamedIsRankZero) {
+  sample::Shape alone;
+  alone.ranks = 1;
+  const Folder left;
+  sample::write_recording(left.path + "/process-4711.maya", sample::recording(0, alone));
+  Options options;
+  options.cluster = "dgx-h100";
+  const auto outcome = predict_run(left.path, options);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_TRUE(outcome->prediction.step);
+  // Beside it one that did nothing: the one that worked is taken, and said so.
+  alone.train = false;
+  sample::write_recording(left.path + "/process-12.maya", sample::recording(0, alone));
+  const auto two = predict_run(left.path, options);
+  ASSERT_TRUE(two) << two.error().message;
+  EXPECT_EQ(two->prediction.step->ms, outcome->prediction.step->ms);
+  bool said = false;
+  for (const std::string& note : two->prediction.notes)
+    said |= contains(note, "process-4711.maya");
+  EXPECT_TRUE(said);
 }
 
 }  // namespace

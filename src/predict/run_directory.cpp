@@ -17,16 +17,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// rank-12.maya → 12
+// rank-12.maya → 12; rank-12.2.maya, a later process of the same rank, too. A process whose rank
+// nobody named (process-4711.maya: the launcher was killed before it could) was alone: rank 0.
 std::optional<int> rank_of(const std::string& name) {
-  constexpr std::string_view before = "rank-", after = ".maya";
-  if (name.size() <= before.size() + after.size() || name.rfind(before, 0) != 0 ||
+  constexpr std::string_view before = "rank-", after = ".maya", unnamed = "process-";
+  if (name.size() <= before.size() + after.size() ||
       name.substr(name.size() - after.size()) != after)
     return std::nullopt;
+  if (name.rfind(unnamed, 0) == 0) return 0;
+  if (name.rfind(before, 0) != 0) return std::nullopt;
   int rank = 0;
   const char* end = name.data() + name.size() - after.size();
-  const auto [last, error] = std::from_chars(name.data() + before.size(), end, rank);
-  return error == std::errc() && last == end ? std::optional(rank) : std::nullopt;
+  auto [last, error] = std::from_chars(name.data() + before.size(), end, rank);
+  if (error != std::errc()) return std::nullopt;
+  int again = 0;
+  if (last != end && *last == '.') {
+    const auto [final, wrong] = std::from_chars(last + 1, end, again);
+    if (wrong != std::errc()) return std::nullopt;
+    last = final;
+  }
+  return last == end ? std::optional(rank) : std::nullopt;
+}
+
+std::size_t amount_of_work(const trace::Recording& recording) {
+  return static_cast<std::size_t>(
+      std::count_if(recording.records.begin(), recording.records.end(), [](const trace::Record& r) {
+        return (r.kind >= trace::Kind::launch && r.kind <= trace::Kind::point_to_point) ||
+               r.kind == trace::Kind::graph_launch;
+      }));
 }
 
 Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
@@ -95,13 +113,15 @@ Result<Run> read_run(const std::string& directory) {
     if (const auto rank = rank_of(entry.path().filename().string()))
       paths.emplace_back(*rank, entry.path().string());
   if (paths.empty())
-    return Error{
-        fmt::format("{}: no recording (rank-N.maya) in it: the command did not touch the GPU, "
-                    "or this is not a run directory",
-                    directory)};
+    return Error{fmt::format(
+        "{}: no recording (rank-N.maya) in it: the command did not touch the GPU, "
+        "or this is not a run directory",
+        directory)};
   std::sort(paths.begin(), paths.end());
 
   std::vector<std::optional<Result<trace::Recording>>> read(paths.size());
+  std::string chosen;
+  int several = -1;
   std::atomic<std::size_t> next{0};
   auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++)
@@ -121,9 +141,23 @@ Result<Run> read_run(const std::string& directory) {
           fmt::format("{} says it is rank {}: recordings of different runs are mixed in {}; "
                       "put each run into its own directory",
                       paths[i].second, one->identity.rank, directory)};
-    run.recordings.push_back(std::move(**read[i]));
+    // Several processes of one rank, e.g. a script that starts programs one after the other: the
+    // one that worked most is the training.
+    if (!run.recordings.empty() && run.recordings.back().identity.rank == paths[i].first) {
+      const bool more = amount_of_work(**read[i]) > amount_of_work(run.recordings.back());
+      if (more) run.recordings.back() = std::move(**read[i]);
+      if (more) chosen = paths[i].second;
+      several = paths[i].first;
+    } else {
+      run.recordings.push_back(std::move(**read[i]));
+      if (several < 0) chosen = paths[i].second;
+    }
     read[i].reset();
   }
+  if (several >= 0)
+    run.notes.push_back(fmt::format(
+        "several processes of rank {} used the GPU; predicted is the one with the most work ({})",
+        several, fs::path(chosen).filename().string()));
   return run;
 }
 
