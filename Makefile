@@ -58,12 +58,14 @@ bench: build    ## the figures of bench/, as ratios
 	cmake --build --preset default
 	bench/run
 
-fuzz:           ## a minute of each fuzzer
+fuzz:           ## a minute of each fuzzer (the tests try a fixed set of damaged inputs)
 	@tools/setup debian clang
 	cmake --preset fuzz
-	cmake --build --preset fuzz --target $(notdir $(basename $(wildcard fuzz/*_fuzzer.cpp)))
+	cmake --build --preset fuzz --target $(notdir $(basename $(wildcard fuzz/*_fuzzer.cpp))) \
+	  $(patsubst fuzz/%_fuzzer.cpp,%_mutations,$(wildcard fuzz/*_fuzzer.cpp))
 	@found=0; for f in build/fuzz/bin/*_fuzzer; do [ -x $$f ] || continue; found=1; \
 	  mkdir -p build/fuzz/corpus/$$(basename $$f); \
+	  $${f%_fuzzer}_mutations --write build/fuzz/corpus/$$(basename $$f); \
 	  $$f -max_total_time=$${FUZZ_SECONDS:-60} -rss_limit_mb=4096 build/fuzz/corpus/$$(basename $$f) || exit 1; done; \
 	  [ $$found = 1 ] || { echo "fuzz: no fuzzer was built" >&2; exit 1; }
 

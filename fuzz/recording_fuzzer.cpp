@@ -1,5 +1,5 @@
-// A recording is untrusted input. The bytes become the units of one valid block, so that the fuzzer spends its time
-// behind the checksum, or a whole file, so that it also meets the headers.
+// A recording is untrusted input. The bytes become the units of one valid block, so that the fuzzer
+// spends its time behind the checksum, or a whole file, so that it also meets the headers.
 #include <unistd.h>
 #include <zstd.h>
 
@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     header.version = format_version, header.header_bytes = sizeof header;
     std::vector<char> packed(ZSTD_compressBound(raw));
     std::size_t stored = ZSTD_compress(packed.data(), packed.size(), data + 1, raw, 1);
-    format::BlockHeader block{format::block_magic, static_cast<std::uint32_t>(stored), static_cast<std::uint32_t>(raw),
+    format::BlockHeader block{format::block_magic, static_cast<std::uint32_t>(stored),
+                              static_cast<std::uint32_t>(raw),
                               format::checksum(packed.data(), stored), 0};
     file.append(reinterpret_cast<char*>(&header), sizeof header);
     file.append(reinterpret_cast<char*>(&block), sizeof block);
@@ -38,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::fwrite(file.data(), 1, file.size(), out);
   std::fclose(out);
   auto recording = read(path);
-  if (!recording && recording.error().message.find(path) == std::string::npos) __builtin_trap();  // names the file
+  if (!recording && recording.error().message.find(path) == std::string::npos)
+    __builtin_trap();  // names the file
   std::remove(path.c_str());
   return 0;
 }

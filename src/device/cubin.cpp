@@ -110,7 +110,7 @@ class Sections {
   explicit Sections(const std::vector<char>& bytes) : bytes_(bytes) {
     if (bytes.size() < sizeof header_) return;
     std::memcpy(&header_, bytes.data(), sizeof header_);
-    if (header_.e_shentsize != sizeof(Elf64_Shdr)) return;
+    if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shnum == 0) return;
     std::uint64_t end = header_.e_shoff + std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
     if (header_.e_shoff > bytes.size() || end > bytes.size()) return;
     sections_.resize(header_.e_shnum);

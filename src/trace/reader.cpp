@@ -179,17 +179,18 @@ class Assembler {
 Result<Recording> read(const std::string& path) {
   Mapping file(path);
   auto error = [&](const std::string& what) { return Error{path + ": " + what}; };
+  auto damaged = [&](const std::string& what) { return error("damaged" + what + "; record the run again"); };
   if (file.data() == nullptr) return error("cannot read the recording: " + file.error());
   format::FileHeader header;
-  if (file.size() < sizeof header) return error("too short to be a recording");
+  if (file.size() < sizeof header) return error("too short to be a recording; record the run again");
   std::memcpy(&header, file.data(), sizeof header);
   if (std::memcmp(header.magic, format::file_magic, 8) != 0)
-    return error("not a Maya recording (wrong magic number)");
+    return error("not a Maya recording (wrong magic number); name a directory that `maya run` made");
   if (header.version > format_version)
     return error("written by a newer Maya (format " + std::to_string(header.version) +
                  ", this one reads up to " + std::to_string(format_version) + "): update Maya");
   if (header.version == 0 || header.header_bytes < sizeof header || header.header_bytes > file.size())
-    return error("a damaged header");
+    return damaged(" header");
 
   Recording out;
   Assembler assembler(out);
@@ -203,18 +204,18 @@ Result<Recording> read(const std::string& path) {
     if (file.size() - position < sizeof block) break;  // cut off while being written
     std::memcpy(&block, file.data() + position, sizeof block);
     if (block.magic != format::block_magic || block.sequence != sequence)
-      return error("damaged" + at() + ": no block starts here");
+      return damaged(at() + ": no block starts here");
     if (block.stored_bytes > file.size() - position - sizeof block) break;  // cut off
     const char* stored = file.data() + position + sizeof block;
     if (block.raw_bytes > format::tail_bytes || block.raw_bytes % sizeof(Record) != 0)
-      return error("damaged" + at() + ": impossible size");
+      return damaged(at() + ": impossible size");
     if (format::checksum(stored, block.stored_bytes) != block.checksum)
-      return error("damaged" + at() + ": wrong checksum");
+      return damaged(at() + ": wrong checksum");
     raw.resize(block.raw_bytes);
     std::size_t size = ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
-    if (ZSTD_isError(size) || size != block.raw_bytes) return error("damaged" + at() + ": cannot decompress");
+    if (ZSTD_isError(size) || size != block.raw_bytes) return damaged(at() + ": cannot decompress");
     if (std::string fault = assembler.take(raw.data(), raw.size(), false); !fault.empty())
-      return error("damaged" + at() + ": " + fault);
+      return damaged(at() + ": " + fault);
     position += sizeof block + block.stored_bytes;
     ++sequence;
   }
@@ -229,7 +230,7 @@ Result<Recording> read(const std::string& path) {
           head.sequence == sequence) {
         if (std::string fault = assembler.take(tail.data() + sizeof head, tail.size() - sizeof head, true);
             !fault.empty())
-          return Error{tail_path + ": damaged: " + fault};
+          return Error{tail_path + ": damaged: " + fault + "; remove it to read what stands before"};
       }
     }
   }

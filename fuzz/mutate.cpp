@@ -1,0 +1,88 @@
+// The fuzz targets without a fuzzer: inputs made from seeds by a fixed sequence of small damages,
+// so that every build and every machine tries the same ones. `make fuzz` searches; this holds.
+//
+//   NAME_mutations [COUNT]          try the seeds and COUNT damaged ones
+//   NAME_mutations --write DIR      write the seeds there, as a first corpus for libFuzzer
+#include "mutate.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+void damage(std::string& bytes, std::mt19937& random, const std::vector<std::string>& seeds) {
+  auto below = [&](std::size_t n) { return n == 0 ? 0 : random() % n; };
+  static constexpr std::uint64_t extremes[] = {
+      0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, ~0ull >> 1, ~0ull};
+  switch (below(8)) {
+    case 0:  // a bit
+      if (!bytes.empty()) bytes[below(bytes.size())] ^= static_cast<char>(1 << below(8));
+      break;
+    case 1:  // a byte
+      if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(random());
+      break;
+    case 2: {  // a number of 1, 2, 4 or 8 bytes
+      std::size_t width = std::size_t{1} << below(4);
+      if (bytes.size() < width) break;
+      std::memcpy(bytes.data() + below(bytes.size() - width + 1), &extremes[below(11)], width);
+      break;
+    }
+    case 3:  // cut off
+      bytes.resize(below(bytes.size() + 1));
+      break;
+    case 4: {  // take out
+      std::size_t at = below(bytes.size() + 1);
+      bytes.erase(at, below(64));
+      break;
+    }
+    case 5: {  // say twice
+      std::size_t at = below(bytes.size() + 1), length = below(64);
+      std::string part = bytes.substr(at, length);
+      bytes.insert(below(bytes.size() + 1), part);
+      break;
+    }
+    case 6: {  // of another seed
+      const std::string& other = seeds[below(seeds.size())];
+      std::size_t at = below(other.size() + 1);
+      std::size_t to = below(bytes.size() + 1);
+      bytes.replace(to, below(bytes.size() - to + 1), other.substr(at, below(128)));
+      break;
+    }
+    default:  // move in 16s: whole units of a recording
+      if (bytes.size() > 48) {
+        std::size_t units = bytes.size() / 16 - 1;
+        std::string unit = bytes.substr(16 * below(units), 16);
+        bytes.replace(16 * below(units), 16, unit);
+      }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> seeds = maya::fuzz::seeds();
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
+    for (std::size_t i = 0; i < seeds.size(); ++i)
+      std::ofstream(std::string(argv[2]) + "/seed-" + std::to_string(i), std::ios::binary)
+          << seeds[i];
+    return 0;
+  }
+  const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 10000;
+  auto feed = [](const std::string& bytes) {
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  };
+  for (const std::string& seed : seeds) feed(seed);
+  for (unsigned i = 0; i < count; ++i) {
+    std::mt19937 random(i);
+    std::string bytes = seeds[random() % seeds.size()];
+    for (unsigned n = 1 + random() % 6; n > 0; --n) damage(bytes, random, seeds);
+    feed(bytes);
+  }
+  std::printf("%zu seeds, %u damaged inputs\n", seeds.size(), count);
+  return 0;
+}
