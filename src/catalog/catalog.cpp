@@ -82,7 +82,9 @@ Result<Gpu> Catalog::gpu(std::string_view name) const {
     if (gpu.name == name) return gpu;
     names.push_back(gpu.name);
   }
-  return Error{"unknown GPU '" + std::string(name) + "'" + suggestion(name, names)};
+  return Error{"unknown GPU '" + std::string(name) + "'" + suggestion(name, names) +
+               "; to add it, copy the file of a like part in " + directory_ +
+               "/gpus under its name and write its data sheet there"};
 }
 
 Result<Cluster> Catalog::cluster(
