@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <unordered_set>
 
 #include "collate/hash.h"
 
@@ -141,6 +142,10 @@ class Pass {
                          static_cast<std::uint64_t>(r.flags & ~trace::resumed) << 8 |
                          static_cast<std::uint64_t>(r.aux) << 16 |
                          (on_stream(r.kind) ? stream(r) << 32 : 0);
+    // A default stream is not announced: its id is its device's number.
+    if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) && r.kind != Kind::stream_create &&
+        announced_.insert(r.stream).second)
+      device(r.stream);
     switch (r.kind) {
       case Kind::range_push:
       case Kind::range_pop:
@@ -189,6 +194,7 @@ class Pass {
         }
         return;
       case Kind::stream_create:
+        announced_.insert(r.stream);
         thread.hash = mix(thread.hash, mix(head, device(r.value)));
         return;
       case Kind::device_synchronize:
@@ -293,6 +299,7 @@ class Pass {
   std::vector<std::uint32_t> stream_number_;
   std::unordered_map<std::uint32_t, std::uint64_t> events_;
   std::unordered_map<std::uint32_t, std::size_t> devices_;
+  std::unordered_set<std::uint16_t> announced_;
   const Record* wide_{};
 };
 

@@ -15,11 +15,15 @@ bool on_device(std::uint32_t kind) {
 
 bool several_devices(const trace::Recording& recording) {
   std::optional<std::uint32_t> first;
-  for (const trace::Record& record : recording.records)
-    if (record.kind == trace::Kind::stream_create) {
-      if (first && *first != record.value) return true;
-      first = record.value;
-    }
+  for (const trace::Record& record : recording.records) {
+    // A default stream is not announced: its id is its device's number.
+    const bool made = record.kind == trace::Kind::stream_create;
+    const bool used = record.kind == trace::Kind::launch && (record.flags & trace::legacy) != 0;
+    if (!made && !used) continue;
+    const std::uint32_t device = made ? record.value : record.stream;
+    if (first && *first != device) return true;
+    first = device;
+  }
   return false;
 }
 

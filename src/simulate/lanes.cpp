@@ -39,8 +39,11 @@ std::uint32_t Lanes::new_lane(std::uint16_t stream, std::uint16_t device, std::i
 std::uint32_t Lanes::of_stream(std::uint16_t id, std::uint8_t flags) {
   Stream& s = stream(id);
   s.legacy |= (flags & trace::legacy) != 0;
-  if (s.lane == none)
-    s.lane = new_lane(id, device_of(s.device), s.priority, !s.legacy && !s.non_blocking);
+  if (s.lane == none) {
+    // A default stream is not announced: its id is its device's number.
+    const std::uint32_t device = s.device == none && s.legacy ? id : s.device;
+    s.lane = new_lane(id, device_of(device), s.priority, !s.legacy && !s.non_blocking);
+  }
   return s.lane;
 }
 
