@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "launch/environment.h"
 #include "launch/executable.h"
 #include "launch/installation.h"
+#include "launch/packages.h"
 #include "launch/python.h"
 #include "launch/run_directory.h"
 #include "launch/supervise.h"
@@ -151,12 +153,74 @@ void check_triton(const launch::Python& python, Findings& findings) {
   }
 }
 
+bool is_jax(const std::string& package) { return package.rfind("jax", 0) == 0; }
+
+// "libcusparseLt" of /x/libcusparseLt-f80c68d1.so.0
+std::string stem_of(const fs::path& path) {
+  std::string name = path.filename();
+  return name.substr(0, name.find_first_of("-."));
+}
+
+void check_packages(const launch::Python& python, const launch::Installation* installation,
+                    Findings& findings) {
+  std::set<std::string> emulated;
+  if (installation)
+    for (const auto& path : installation->preload) emulated.insert(stem_of(path));
+  if (!python.packages.empty()) {
+    auto packages = python.packages;
+    std::sort(packages.begin(), packages.end());
+    findings.push_back({"packages", State::good, fmt::format("{}", fmt::join(packages, ", "))});
+  }
+  if (!python.torch && std::any_of(python.packages.begin(), python.packages.end(), is_jax)) {
+    findings.push_back(
+        {"jax", State::warning,
+         "JAX without torch: docs/compatibility.md says what of it runs under the emulation"});
+  }
+  using Kind = launch::UnreachedLibrary::Kind;
+  std::vector<std::string> copies, fixed;
+  for (const auto& library : launch::unreached_libraries(python.site)) {
+    std::string shown = fs::path(library.path).lexically_relative(python.site);
+    if (library.kind == Kind::private_runtime)
+      copies.push_back(shown);
+    else if (!emulated.contains(stem_of(library.path)))  // else a copy of what ours answers for
+      fixed.push_back(shown);
+  }
+  if (!copies.empty()) {
+    findings.push_back({"runtimes", State::warning,
+                        fmt::format("private copies of libcudart: {}; the emulated one answers "
+                                    "before them when they are of CUDA 12 or 13",
+                                    fmt::join(copies, ", "))});
+  }
+  if (!fixed.empty()) {
+    std::size_t shown = std::min<std::size_t>(fixed.size(), 4);
+    findings.push_back(
+        {"runtimes", State::warning,
+         fmt::format(
+             "{}{} link the CUDA runtime statically: emulation cannot reach the kernels inside; "
+             "use a build with "
+             "`-cudart shared`, or do without",
+             fmt::join(fixed.begin(), fixed.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+             fixed.size() > shown ? fmt::format(" and {} more", fixed.size() - shown) : "")});
+  }
+}
+
+void check_user_preload(Findings& findings) {
+  for (const auto& remark : launch::preload_remarks(launch::current_environment()))
+    findings.push_back({"preload", remark.conflict ? State::warning : State::good, remark.text});
+}
+
 // A child under the preload prints its own memory map: are all our libraries in it, in front of
 // others?
 void check_preload(const launch::Environment& environment, const launch::Installation& installation,
                    Findings& findings) {
   auto cat = launch::find_executable("cat", "/bin:/usr/bin");
   if (!cat) return;
+  if (!fs::exists("/proc/self/maps")) {
+    findings.push_back(
+        {"proc", State::wrong,
+         "/proc is not mounted, which PyTorch and Maya need: `mount -t proc proc /proc`"});
+    return;
+  }
   auto maps =
       launch::capture({cat->path, {"cat", "/proc/self/maps"}, launch::as_block(environment)});
   if (!maps) {
@@ -262,7 +326,9 @@ Findings examine(const std::string& python_name) {
   if (python) {
     check_torch(*python, findings);
     if (python->torch) check_triton(*python, findings);
+    check_packages(*python, installation ? &*installation : nullptr, findings);
   }
+  check_user_preload(findings);
   Scratch scratch;
   if (installation && cluster && !scratch.path().empty()) {
     if (auto written =

@@ -100,8 +100,23 @@ void print_notes(const std::string& directory) {
   }
 }
 
+// The first program that was started out of reach of the preload, if any was.
+std::string unreached(const std::string& directory) {
+  std::ifstream file(directory + "/unreached.txt");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
 // One sentence on why a command that ended well left no recording.
-std::string why_no_recording(const launch::Executable& executable) {
+std::string why_no_recording(const launch::Executable& executable, const std::string& directory) {
+  if (auto line = unreached(directory); !line.empty()) {
+    return fmt::format(
+        "nothing was recorded: {}; what it does is not emulated. Keep LD_PRELOAD, LD_LIBRARY_PATH "
+        "and MAYA_* when "
+        "starting it (`env -i` and `sudo` drop them)",
+        line);
+  }
   auto path = launch::python_of(executable);
   if (!path) {
     return executable.loader.empty() && executable.interpreter.empty()
@@ -216,6 +231,8 @@ int run(const Options& options, std::vector<std::string> command) {
                cluster->gpus_per_node * nodes, cluster->gpu.name, spec,
                nodes > 1 ? fmt::format(", {} nodes side by side", nodes) : "", directory->shown());
   }
+  for (const auto& remark : launch::preload_remarks(user))
+    fmt::print(stderr, "maya: {}\n", remark.text);
   std::fflush(stdout);
   auto code = launch::supervise(processes);
   if (!code) return fail(code.error());
@@ -230,10 +247,11 @@ int run(const Options& options, std::vector<std::string> command) {
     fail(status.error());
   print_notes(directory->path());
   if (file.recordings == 0) {
-    if (*code == 0) return fail(why_no_recording(*executable));
+    if (*code == 0) return fail(why_no_recording(*executable, directory->path()));
+    auto line = unreached(directory->path());
     fail(fmt::format(
-        "nothing was recorded: the command ended with code {} before it touched the device",
-        *code));
+        "nothing was recorded: the command ended with code {} before it touched the device{}",
+        *code, line.empty() ? "" : fmt::format(" ({})", line)));
     return *code;
   }
   if (*code != 0) {

@@ -282,6 +282,11 @@ ImageSet unpack(const void* data, int capability) {
   if (is_elf(data)) {
     Image image{{begin, begin + total}, false, 0};
     image.capability = elf_capability(image.bytes);
+    bool runs = image.capability / 10 == capability / 10 && image.capability <= capability;
+    if (image.capability != 0 && !runs) {
+      set.fault = ImageFault::no_kernel_image;
+      return set;
+    }
     set.images.push_back(std::move(image));
     return set;
   }

@@ -1,5 +1,6 @@
 #include "device/cubin.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <zstd.h>
 
@@ -85,6 +86,21 @@ TEST(Cubin, PicksWhatTheGpuCanRun) {
   std::vector<Part> exact = {{2, 90, "s90a", 0x100000}, {2, 90, "s90."}};
   EXPECT_EQ(at(exact, 90), "s90a");
   EXPECT_EQ(at({{2, 90, "s90a", 0x100000}}, 100), "none");
+}
+
+TEST(Cubin, ACubinByItselfRunsOnItsOwnKindOnly) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_flags = 80;
+  EXPECT_EQ(unpack(&header, 80).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&header, 86).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&header, 75).fault, ImageFault::no_kernel_image);
+  EXPECT_EQ(unpack(&header, 90).fault, ImageFault::no_kernel_image);
+  // CUDA 13 writes the number one byte further up.
+  header.e_ident[EI_ABIVERSION] = 8;
+  header.e_flags = 90 << 8;
+  EXPECT_EQ(unpack(&header, 90).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&header, 80).fault, ImageFault::no_kernel_image);
 }
 
 TEST(Cubin, UnpacksZstd) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 extern char** environ;
@@ -66,6 +67,53 @@ Result<Environment> training_environment(Environment user, const Installation& i
     user.emplace("PET_MASTER_PORT", std::to_string(settings.rendezvous_port));
   }
   return user;
+}
+
+std::vector<PreloadRemark> preload_remarks(const Environment& user) {
+  auto set = user.find("LD_PRELOAD");
+  if (set == user.end()) return {};
+  std::vector<PreloadRemark> remarks;
+  std::vector<std::string> kept;
+  std::string rest = set->second;
+  while (!rest.empty()) {
+    auto end = rest.find_first_of(" :");
+    std::string path = rest.substr(0, end);
+    rest = end == std::string::npos ? "" : rest.substr(end + 1);
+    if (path.empty()) continue;
+    std::string name = std::filesystem::path(path).filename();
+    auto starts_with_any = [&](std::initializer_list<const char*> starts) {
+      return std::any_of(starts.begin(), starts.end(),
+                         [&](const char* start) { return name.rfind(start, 0) == 0; });
+    };
+    if (starts_with_any({"libasan", "libtsan", "libhwasan", "libmsan"})) {
+      remarks.push_back(
+          {fmt::format(
+               "LD_PRELOAD names {}, which refuses to start behind other libraries; under `maya "
+               "run` leave the sanitizer out",
+               path),
+           true});
+    } else if (starts_with_any({"libmaya_device"})) {
+      remarks.push_back({fmt::format("LD_PRELOAD already names {}: this is a `maya run` inside "
+                                     "another, and the inner one "
+                                     "records",
+                                     path),
+                         true});
+    } else if (starts_with_any({"libcuda.", "libcudart.", "libcublas", "libcudnn", "libnccl.",
+                                "libcufft", "libcurand", "libcusolver", "libcusparse", "libnvrtc",
+                                "libnvidia-ml", "libcupti"})) {
+      remarks.push_back(
+          {fmt::format("LD_PRELOAD names {}; the emulated library of that kind answers before it",
+                       path),
+           true});
+    } else {
+      kept.push_back(path);
+    }
+  }
+  if (!kept.empty())
+    remarks.push_back({fmt::format("your LD_PRELOAD is kept, after the emulated libraries: {}",
+                                   fmt::join(kept, ":")),
+                       false});
+  return remarks;
 }
 
 std::vector<std::string> as_block(const Environment& environment) {

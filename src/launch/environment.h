@@ -28,6 +28,13 @@ struct Settings {
 Result<Environment> training_environment(Environment user, const Installation& installation,
                                          const Settings& settings);
 
+// What to say of libraries the user preloads already. They are kept, after ours.
+struct PreloadRemark {
+  std::string text;
+  bool conflict{};  // it will not work as its owner meant
+};
+std::vector<PreloadRemark> preload_remarks(const Environment& user);
+
 std::vector<std::string> as_block(const Environment& environment);  // "NAME=value"
 
 }  // namespace maya::launch

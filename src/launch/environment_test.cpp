@@ -48,5 +48,18 @@ TEST(Environment, AColonInThePathIsRefused) {
   EXPECT_FALSE(training_environment({}, bad, {"/runs/1", "/opt/catalog", 0}));
 }
 
+TEST(Environment, SaysWhatAUserPreloads) {
+  EXPECT_TRUE(preload_remarks({}).empty());
+  auto remarks =
+      preload_remarks({{"LD_PRELOAD", "/x/libjemalloc.so.2 /y/libasan.so.8:/z/libcudart.so.12"}});
+  ASSERT_EQ(remarks.size(), 3u);
+  EXPECT_TRUE(remarks[0].conflict);
+  EXPECT_NE(remarks[0].text.find("/y/libasan.so.8"), std::string::npos);
+  EXPECT_TRUE(remarks[1].conflict);
+  EXPECT_NE(remarks[1].text.find("/z/libcudart.so.12"), std::string::npos);
+  EXPECT_FALSE(remarks[2].conflict);
+  EXPECT_NE(remarks[2].text.find("/x/libjemalloc.so.2"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace maya::launch

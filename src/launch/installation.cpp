@@ -56,8 +56,11 @@ Result<Installation> find_installation() {
   std::error_code code;
   fs::path self = fs::read_symlink("/proc/self/exe", code);
   if (code)
-    return Error{"cannot read /proc/self/exe, which says where maya is installed: " +
-                 code.message()};
+    return Error{
+        fmt::format("cannot read /proc/self/exe, which says where maya is installed ({}); PyTorch "
+                    "wants /proc too: mount "
+                    "it in this container (`mount -t proc proc /proc`)",
+                    code.message())};
   const char* libraries = std::getenv("MAYA_LIB_DIR");
   return installation_at(self.parent_path().parent_path().string(), libraries ? libraries : "");
 }

@@ -34,12 +34,20 @@ if spec and spec.origin:
 include = sysconfig.get_paths().get("include", "")
 if os.path.exists(os.path.join(include, "Python.h")):
     print("include", include)
+print("site", sysconfig.get_paths().get("platlib", ""))
+training = """accelerate apex axolotl bitsandbytes causal-conv1d cupy-cuda12x cupy-cuda13x deepspeed diffusers fairscale
+    fbgemm-gpu flash-attn flashinfer-python galore-torch jax jaxlib jax-cuda12-plugin jax-cuda13-plugin lightning
+    liger-kernel litgpt llm-foundry mamba-ssm megatron-core megatron-energon mosaicml nemo-toolkit numba-cuda peft
+    pytorch-lightning tensorflow timm torchao torchaudio torchrec torchtitan torchtune torchvision transformer-engine
+    transformers trl ultralytics unsloth vllm xformers""".split()
 for package in metadata.distributions():
     name = package.metadata["Name"] or ""
     if name.lower() in ("triton", "pytorch-triton"):
         print("triton", package.version)
     elif name.lower().startswith(("nvidia-", "nvidia_")):
         print("nvidia", name, package.version)
+    elif name.lower().replace("_", "-") in training:
+        print("package", name, package.version)
 )";
 
 std::string assigned(const std::string& text, const std::string& name) {
@@ -67,6 +75,8 @@ Result<Python> inspect_python(const std::string& path) {
     if (key == "triton") python.triton = value;
     if (key == "include") python.include = value;
     if (key == "nvidia") python.nvidia_packages.push_back(value);
+    if (key == "package") python.packages.push_back(value);
+    if (key == "site") python.site = value;
     if (key == "missing") python.missing.push_back(value);
   }
   if (python.version.empty()) return Error{fmt::format("{} did not answer as a Python does", path)};

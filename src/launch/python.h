@@ -25,6 +25,8 @@ struct Python {
   std::string include;                       // folder of Python.h, empty: not there
   std::vector<std::string> nvidia_packages;  // "nvidia-cublas 13.4.1.3"
   std::vector<std::string> missing;          // what torch imports and is not there
+  std::vector<std::string> packages;         // training packages, "deepspeed 0.18.2"
+  std::string site;                          // its site-packages
 };
 
 Result<Python> inspect_python(const std::string& path);

@@ -37,8 +37,8 @@ bool belongs_to_a_run(const fs::path& entry) {
   std::string name = entry.filename().string();
   return name == "run.toml" || name == "device.txt" || name == "prediction.json" ||
          name == "report.html" || name == "timeline.pftrace" || name == "notes.txt" ||
-         name == ".lock" || name == "stdout" || name == "exchange" || name.rfind("rank-", 0) == 0 ||
-         name.rfind("process-", 0) == 0;
+         name == "unreached.txt" || name == ".lock" || name == "stdout" || name == "exchange" ||
+         name.rfind("rank-", 0) == 0 || name.rfind("process-", 0) == 0;
 }
 
 }  // namespace

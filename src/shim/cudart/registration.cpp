@@ -19,6 +19,7 @@ thread_local unsigned depth = 0;
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
+  session::uses_runtime(MAYA_CUDA_MAJOR, wrapper);
   return reinterpret_cast<void**>(session::register_binary(wrapper));
 }
 

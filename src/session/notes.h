@@ -1,0 +1,16 @@
+// Lines for the user, left in the run's directory: `maya run` prints each once when the command has
+// ended.
+#pragma once
+
+#include <string_view>
+
+namespace maya::session {
+
+// One line of notes.txt. Uses system calls only, so that it may be called between fork and exec.
+void note(std::string_view line);
+
+// One line of unreached.txt: a program that was started out of the emulation's reach. Shown only
+// when nothing was recorded, for most such programs have nothing to do with the GPU.
+void note_unreached(std::string_view line);
+
+}  // namespace maya::session
