@@ -27,6 +27,8 @@ test: build     ## every test
 	ctest --test-dir build --output-on-failure --timeout 300 -j 2
 	.venv/bin/python -m pytest -q tests
 	.venv/bin/python tests/workloads/run.py --set test
+	@tools/setup cuda12
+	@[ ! -x .venv-cuda12/bin/python ] || .venv-cuda12/bin/python tests/workloads/run.py --set cuda12 --maya .venv/bin/maya
 
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
@@ -72,5 +74,5 @@ fuzz:           ## a minute of each fuzzer (the tests try a fixed set of damaged
 wheel: build    ## dist/maya-*.whl
 	.venv/bin/python -m pip wheel -q --no-deps -w dist .
 
-clean:          ## forget the build, keep .venv
+clean:          ## forget the build, keep the venvs
 	rm -rf build dist

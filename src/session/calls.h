@@ -76,8 +76,6 @@ MAYA_EXPORT int largest_cluster();  // in blocks, without asking for a non-porta
 
 // Functions registered by the program's start-up code, found by the host stub's address.
 MAYA_EXPORT Module* register_binary(const void* wrapper);
-// Device code of a library built for this CUDA major: two majors in one process are said, once.
-MAYA_EXPORT void uses_runtime(int major, const void* wrapper);
 MAYA_EXPORT void register_function(Module* module, const void* host, const char* name);
 MAYA_EXPORT void register_variable(Module* module, const void* host, const char* name, std::uint64_t bytes);
 MAYA_EXPORT void unregister_binary(Module* module);

@@ -8,7 +8,6 @@
 
 #include "session/calls.h"
 #include "session/compute.h"
-#include "session/notes.h"
 
 namespace maya::session {
 namespace {
@@ -222,22 +221,6 @@ void dump(const Function& function, const Geometry& g, void* const* arguments, c
 }
 
 }  // namespace
-
-void uses_runtime(int major, const void* wrapper) {
-  std::lock_guard guard(registration_mutex());
-  static int first_major = 0;
-  static const void* first = nullptr;
-  static bool told = false;
-  if (first_major == 0) first_major = major, first = wrapper;
-  if (major == first_major || told) return;
-  told = true;
-  auto library = [](const void* address) {
-    Dl_info info{};
-    return std::string(dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "the program");
-  };
-  note("one process uses two CUDA majors: " + library(first) + " is built for CUDA " + std::to_string(first_major) + ", " +
-       library(wrapper) + " for CUDA " + std::to_string(major) + "; both work on the one emulated device");
-}
 
 Module* register_binary(const void* wrapper) {
   Module* module = state().modules.create();

@@ -1,5 +1,6 @@
 #include "session/notes.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -7,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string>
 
 namespace maya::session {
 namespace {
@@ -37,5 +40,24 @@ void append(const char* name, std::string_view line) {
 void note(std::string_view line) { append("notes.txt", line); }
 
 void note_unreached(std::string_view line) { append("unreached.txt", line); }
+
+void uses_runtime(int major, const void* code) {
+  static std::mutex mutex;
+  std::lock_guard guard(mutex);
+  static int first_major = 0;
+  static const void* first = nullptr;
+  static bool told = false;
+  if (first_major == 0) first_major = major, first = code;
+  if (major == first_major || told) return;
+  told = true;
+  auto library = [](const void* address) {
+    Dl_info info{};
+    return std::string(dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname
+                                                                                : "the program");
+  };
+  note("one process uses two CUDA majors: " + library(first) + " is built for CUDA " +
+       std::to_string(first_major) + ", " + library(code) + " for CUDA " + std::to_string(major) +
+       "; both work on the one emulated device");
+}
 
 }  // namespace maya::session

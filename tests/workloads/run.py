@@ -1,6 +1,7 @@
 """Runs workloads under `maya run` and checks what they leave.
 
     python tests/workloads/run.py                  the set of `make test`
+    python tests/workloads/run.py --set cuda12     the set for the other Python of `make test`
     python tests/workloads/run.py --set all        every one
     python tests/workloads/run.py fsdp2 moe        by name
 
@@ -116,7 +117,7 @@ def last_error(log: pathlib.Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--set", choices=["test", "all"], default="test")
+    parser.add_argument("--set", choices=["test", "cuda12", "all"], default="test")
     parser.add_argument("--out", help="keep the runs here")
     parser.add_argument("--maya", default=str(BIN / "maya"))
     parser.add_argument("--patience", type=float, default=1, help="multiplies the time limits, for a busy machine")
@@ -124,7 +125,7 @@ def main() -> int:
     unknown = set(args.names) - {w.name for w in WORKLOADS}
     if unknown:
         parser.error(f"no workload {', '.join(sorted(unknown))}")
-    chosen = [w for w in WORKLOADS if (w.name in args.names if args.names else args.set == "all" or w.test)]
+    chosen = [w for w in WORKLOADS if (w.name in args.names if args.names else args.set == "all" or getattr(w, args.set))]
     runs = pathlib.Path(args.out or tempfile.mkdtemp(prefix="maya-workloads-"))
     runs.mkdir(parents=True, exist_ok=True)
     failed = 0

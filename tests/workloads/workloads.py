@@ -1,11 +1,12 @@
 """The list of workloads: what must run to the end, unmodified, with nothing unimplemented.
 
-`sets`: "test" is in `make test`; everything is in `make workloads`.
+`test` is in `make test`, `cuda12` too, with a torch built for CUDA 12; everything else is in `make workloads`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass, field
 
@@ -19,7 +20,8 @@ class Workload:
     ranks: int = 1
     cluster: str = "dgx-h100"
     test: bool = False                # also in `make test`
-    needs: tuple[str, ...] = ()       # packages, or a program on PATH as "program:nvcc"
+    cuda12: bool = False              # in `make test` with the torch of .venv-cuda12
+    needs: tuple[str, ...] = ()       # packages, a program on PATH ("program:nvcc"), the CUDA torch is built for ("cuda:12")
     timeout: int = 300
     plain: bool = False               # the command is complete by itself
     nodes: int = 1
@@ -27,7 +29,7 @@ class Workload:
 
 
 WORKLOADS = [
-    Workload("gpt-a100", GPT, cluster="dgx-a100", test=True),
+    Workload("gpt-a100", GPT, cluster="dgx-a100", test=True, cuda12=True),
     Workload("gpt-h100", GPT, test=True),
     Workload("gpt-compile", GPT + " --compile default", test=True),
     Workload("gpt-compile-reduce-overhead", GPT + " --steps 12 --compile reduce-overhead"),
@@ -60,6 +62,7 @@ WORKLOADS = [
     Workload("activation-checkpoint", "activation_checkpoint.py"),
     Workload("zero-redundancy", "zero_redundancy.py", ranks=2),
     Workload("fp8", "fp8.py"),
+    Workload("bf16-volta", "bf16_volta.py", cluster="v100-sxm2-32gb", needs=("cuda:12",), cuda12=True),
     Workload("moe", "moe.py", ranks=2, test=True),
     Workload("sparse-embedding", "sparse_embedding.py"),
     Workload("profiler", "profiler.py"),
@@ -86,6 +89,12 @@ def missing(workload: Workload) -> str | None:
             program = need.removeprefix("program:")
             if not shutil.which(program) and not os.path.exists(f"/usr/local/cuda/bin/{program}"):
                 return program
+        elif need.startswith("cuda:"):
+            # Read, not imported: outside the emulation torch does not find its libraries.
+            spec = importlib.util.find_spec("torch")
+            text = open(os.path.join(os.path.dirname(spec.origin), "version.py")).read() if spec else ""
+            if not re.search(rf"^cuda\b[^=]*= *'{need.removeprefix('cuda:')}\.", text, re.M):
+                return f"a torch for CUDA {need.removeprefix('cuda:')}"
         elif importlib.util.find_spec(need) is None:
             return need
     return None

@@ -1,5 +1,6 @@
 // Called by the program's own start-up code, once per fat binary and kernel: importing torch makes tens of
 // thousands of these calls, so they only take notes.
+#include "session/notes.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
