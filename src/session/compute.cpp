@@ -67,7 +67,8 @@ std::optional<Number> fold(const std::string& f, Number sum, Number v) {
   return std::nullopt;
 }
 
-// The index of the output element that an input element falls on: same rank, zero stride where reduced.
+// The index of the output element that an input element falls on: same rank, zero stride where
+// reduced.
 std::int64_t reduced_index(const Operand& in, const Operand& out, std::int64_t index) {
   std::int64_t at = 0, scale = 1;
   for (int i = 0; i < in.rank; ++i) {
@@ -139,7 +140,8 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       if (in.empty() || n == 0) return std::nullopt;
       std::vector<bool> started(n);
       for (std::size_t i = 0; i < in[0].size(); ++i) {
-        auto at = static_cast<std::size_t>(reduced_index(s.inputs[0], out, static_cast<std::int64_t>(i)));
+        auto at =
+            static_cast<std::size_t>(reduced_index(s.inputs[0], out, static_cast<std::int64_t>(i)));
         if (at >= n) return std::nullopt;
         bool logical = s.function == "any" || s.function == "all";
         Number v = logical ? in[0][i] != 0 : in[0][i];
@@ -157,7 +159,8 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       std::int64_t row = s.k > 0 ? s.k : static_cast<std::int64_t>(n);
       if (s.function == "exclusive_sum") {
         for (std::size_t i = 0; i < n; ++i)
-          result[i] = static_cast<std::int64_t>(i) % row == 0 ? Number{0} : result[i - 1] + in[0][i - 1];
+          result[i] =
+              static_cast<std::int64_t>(i) % row == 0 ? Number{0} : result[i - 1] + in[0][i - 1];
         return result;
       }
       for (std::size_t i = 0; i < n; ++i) {
@@ -171,23 +174,27 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
     }
     case Kind::histogram:
       if (in.empty() || n == 0) return std::nullopt;
-      for (auto v : in[0]) {  // bins of equal width from scalar to scalar2, which belongs to the last
+      for (auto v :
+           in[0]) {  // bins of equal width from scalar to scalar2, which belongs to the last
         if (v < s.scalar || v > s.scalar2 || s.scalar2 <= s.scalar) continue;
-        auto bin = static_cast<std::size_t>((v - s.scalar) * static_cast<Number>(n) / (s.scalar2 - s.scalar));
+        auto bin = static_cast<std::size_t>((v - s.scalar) * static_cast<Number>(n) /
+                                            (s.scalar2 - s.scalar));
         result[std::min(bin, n - 1)] += 1;
       }
       return result;
     case Kind::nonzero_count:
       // Partial counts, one per block, are summed by the next launch: the first carries them all.
       if (in.empty() || n == 0) return std::nullopt;
-      result[0] = static_cast<Number>(std::count_if(in[0].begin(), in[0].end(), [](Number v) { return v != 0; }));
+      result[0] = static_cast<Number>(
+          std::count_if(in[0].begin(), in[0].end(), [](Number v) { return v != 0; }));
       return result;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
-// Sorting known keys gives keys and their order; choosing from unknown scores is dealt round robin, so that
-// every expert gets the same number of tokens.
+// Sorting known keys gives keys and their order; choosing from unknown scores is dealt round robin,
+// so that every expert gets the same number of tokens.
 void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
   auto keys = s.inputs.empty() ? std::nullopt : load(s.inputs[0], values, limit);
   std::int64_t row = s.inputs.empty() || s.inputs[0].rank == 0 ? 0 : s.inputs[0].size[0];
@@ -207,16 +214,20 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
     auto n = static_cast<std::size_t>(count(s.outputs[1]));
     if (n > limit) return forget(s.outputs[1], values);
     Column chosen(n);
-    for (std::size_t i = 0; i < n; ++i) chosen[i] = static_cast<Number>(static_cast<std::int64_t>(i) % row);
+    for (std::size_t i = 0; i < n; ++i)
+      chosen[i] = static_cast<Number>(static_cast<std::int64_t>(i) % row);
     return emit(1, chosen);
   }
   Column sorted, order;
-  bool descending = s.kind == decode::Semantics::Kind::topk ? s.function != "smallest" : s.function == "descending";
-  for (std::size_t begin = 0; begin + static_cast<std::size_t>(row) <= keys->size(); begin += static_cast<std::size_t>(row)) {
+  bool descending = s.kind == decode::Semantics::Kind::topk ? s.function != "smallest"
+                                                            : s.function == "descending";
+  for (std::size_t begin = 0; begin + static_cast<std::size_t>(row) <= keys->size();
+       begin += static_cast<std::size_t>(row)) {
     std::vector<std::size_t> index(static_cast<std::size_t>(row));
     std::iota(index.begin(), index.end(), 0);
     std::stable_sort(index.begin(), index.end(), [&](std::size_t a, std::size_t b) {
-      return descending ? (*keys)[begin + a] > (*keys)[begin + b] : (*keys)[begin + a] < (*keys)[begin + b];
+      return descending ? (*keys)[begin + a] > (*keys)[begin + b]
+                        : (*keys)[begin + a] < (*keys)[begin + b];
     });
     for (std::int64_t i = 0; i < k && i < row; ++i) {
       sorted.push_back((*keys)[begin + index[static_cast<std::size_t>(i)]]);
@@ -225,7 +236,8 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
   }
   // Values carried along (sort by key) follow the order of their keys.
   if (s.inputs.size() > 1)
-    if (auto carried = load(s.inputs[1], values, limit); carried && carried->size() == keys->size()) {
+    if (auto carried = load(s.inputs[1], values, limit);
+        carried && carried->size() == keys->size()) {
       for (std::size_t i = 0; i < order.size(); ++i) {
         std::size_t begin = i / static_cast<std::size_t>(k) * static_cast<std::size_t>(row);
         order[i] = (*carried)[begin + static_cast<std::size_t>(order[i])];
@@ -241,11 +253,14 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
 
 }  // namespace
 
-void compute(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
+Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
   using Kind = decode::Semantics::Kind;
   for (const auto& part : s.parts) compute(part, values, limit);
-  if (move(s, values, limit)) return;
-  if (s.kind == Kind::sort || s.kind == Kind::topk) return sort_or_choose(s, values, limit);
+  if (move(s, values, limit)) return Answer::computed;
+  if (s.kind == Kind::sort || s.kind == Kind::topk) {
+    sort_or_choose(s, values, limit);
+    return Answer::computed;
+  }
   std::vector<Column> in;
   auto bytes = s.outputs.empty() ? 0 : count(s.outputs[0]) * bits(s.outputs[0].dtype) / 8;
   bool known = !s.outputs.empty() && bytes <= static_cast<std::int64_t>(limit);
@@ -262,12 +277,20 @@ void compute(const decode::Semantics& s, device::Values& values, std::uint64_t l
   if (!result && !s.outputs.empty() && bytes <= most_assumed)
     if (auto value = assumed(s, values, limit))
       result = Column(static_cast<std::size_t>(count(s.outputs[0])), *value);
+  // An unknown mask: see list() in moves.cpp, which writes what is counted here.
+  bool whole = s.kind == Kind::nonzero_count && !known && !s.outputs.empty() && !s.inputs.empty() &&
+               bytes <= static_cast<std::int64_t>(limit);
+  if (whole) {
+    result = Column(static_cast<std::size_t>(count(s.outputs[0])));
+    if (!result->empty()) result->front() = static_cast<Number>(count(s.inputs[0]));
+  }
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     if (i == 0 && result)
       store(s.outputs[0], *result, values, limit);
     else
       forget(s.outputs[i], values);
   }
+  return whole ? Answer::whole_mask : Answer::computed;
 }
 
 }  // namespace maya::session

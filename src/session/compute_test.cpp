@@ -135,6 +135,25 @@ TEST_F(Compute, TakesUnknownNumbersForValid) {
   EXPECT_TRUE(truth);
 }
 
+TEST_F(Compute, TakesAnUnknownMaskAsAllChosen) {
+  Semantics counts;
+  counts.kind = Kind::nonzero_count;
+  counts.inputs = {at(0, 3)};
+  counts.outputs = {at(1, 2)};  // one partial count per block
+  EXPECT_EQ(compute(counts, values, limit), Answer::whole_mask);
+  EXPECT_EQ(get(counts.outputs[0]), (List{3, 0}));
+  Semantics places;
+  places.kind = Kind::nonzero_write;
+  places.inputs = {at(0, 3)};
+  places.outputs = {at(2, 3), at(3, 1)};
+  compute(places, values, limit);
+  EXPECT_EQ(get(places.outputs[0]), (List{0, 1, 2}));
+  EXPECT_EQ(get(places.outputs[1]), (List{3}));
+  counts.inputs = {put(0, {0, 4, 0})};
+  EXPECT_EQ(compute(counts, values, limit), Answer::computed);
+  EXPECT_EQ(get(counts.outputs[0]), (List{1, 0}));
+}
+
 TEST_F(Compute, DealsUnknownChoicesRoundRobin) {
   Semantics s;
   s.kind = Kind::topk;

@@ -148,7 +148,8 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded, 
 void apply_values(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
   State& s = state();
   if (decoded.semantics.kind != decode::Semantics::Kind::unknown) {
-    compute(decoded.semantics, s.values, s.settings.value_limit);
+    if (compute(decoded.semantics, s.values, s.settings.value_limit) == Answer::whole_mask)
+      s.recorder.warning("masks of unknown values (every place taken as chosen)");
     return;
   }
   if (decoded.accesses.empty()) {

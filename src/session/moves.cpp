@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "session/operand.h"
 
@@ -10,11 +11,14 @@ namespace {
 
 using decode::Semantics;
 
-std::uint64_t moved(std::uint64_t address, std::int64_t by) { return address + static_cast<std::uint64_t>(by); }
+std::uint64_t moved(std::uint64_t address, std::int64_t by) {
+  return address + static_cast<std::uint64_t>(by);
+}
 
 // Byte offsets that the indices add to each element of the iteration.
-std::optional<std::vector<std::int64_t>> displacements(const Semantics& s, std::size_t first, std::int64_t n,
-                                                       device::Values& values, std::uint64_t limit) {
+std::optional<std::vector<std::int64_t>> displacements(const Semantics& s, std::size_t first,
+                                                       std::int64_t n, device::Values& values,
+                                                       std::uint64_t limit) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(n));
   for (std::size_t k = first; k < s.inputs.size(); ++k) {
     if (k - first >= s.steps.size()) return std::nullopt;
@@ -36,9 +40,12 @@ void gather(const Semantics& s, device::Values& values, std::uint64_t limit) {
   std::int64_t n = count(out), element = bits(out.dtype) / 8;
   if (n <= 0) return;
   Range reach = range(in);
-  for (const auto& step : s.steps) reach.high += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
-  bool source = values.any(moved(in.address, reach.low), static_cast<std::uint64_t>(reach.high - reach.low));
-  if (!source || n * element > static_cast<std::int64_t>(limit) || count(in) < n) return forget(out, values);
+  for (const auto& step : s.steps)
+    reach.high += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
+  bool source =
+      values.any(moved(in.address, reach.low), static_cast<std::uint64_t>(reach.high - reach.low));
+  if (!source || n * element > static_cast<std::int64_t>(limit) || count(in) < n)
+    return forget(out, values);
   auto displaced = displacements(s, 1, n, values, limit);
   if (!displaced) return forget(out, values);
   std::vector<char> data(static_cast<std::size_t>(n * element));
@@ -46,7 +53,8 @@ void gather(const Semantics& s, device::Values& values, std::uint64_t limit) {
   bool all = true;
   for (std::int64_t i = 0; i < n; ++i) {
     auto k = static_cast<std::size_t>(i);
-    const void* p = values.known(moved(in.address, offset(in, i) + (*displaced)[k]), static_cast<std::uint64_t>(element));
+    const void* p = values.known(moved(in.address, offset(in, i) + (*displaced)[k]),
+                                 static_cast<std::uint64_t>(element));
     known[k] = p != nullptr;
     all = all && known[k];
     if (p != nullptr) std::memcpy(data.data() + i * element, p, static_cast<std::size_t>(element));
@@ -76,9 +84,11 @@ void scatter(const Semantics& s, device::Values& values, std::uint64_t limit) {
   std::int64_t n = count(out), element = bits(out.dtype) / 8;
   if (n <= 0) return;
   Range reach = range(out);
-  for (const auto& step : s.steps) reach.high += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
+  for (const auto& step : s.steps)
+    reach.high += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
   auto forget_all = [&] {
-    values.forget(moved(out.address, reach.low), static_cast<std::uint64_t>(reach.high - reach.low));
+    values.forget(moved(out.address, reach.low),
+                  static_cast<std::uint64_t>(reach.high - reach.low));
   };
   std::size_t first = s.from_constant ? 0 : 1;
   const Operand* from = s.from_constant ? nullptr : &s.inputs.at(0);
@@ -87,8 +97,10 @@ void scatter(const Semantics& s, device::Values& values, std::uint64_t limit) {
   if (!displaced) return forget_all();
   auto size = static_cast<std::uint64_t>(element);
   for (std::int64_t i = 0; i < n; ++i) {
-    const void* p = from == nullptr ? s.constant.data() : values.known(moved(from->address, offset(*from, i)), size);
-    std::uint64_t to = moved(out.address, offset(out, i) + (*displaced)[static_cast<std::size_t>(i)]);
+    const void* p = from == nullptr ? s.constant.data()
+                                    : values.known(moved(from->address, offset(*from, i)), size);
+    std::uint64_t to =
+        moved(out.address, offset(out, i) + (*displaced)[static_cast<std::size_t>(i)]);
     char item[16];
     bool known = p != nullptr;
     if (known) std::memcpy(item, p, size);
@@ -107,6 +119,11 @@ void scatter(const Semantics& s, device::Values& values, std::uint64_t limit) {
 }
 
 // The first output is as long as the second says; a program allocates no more.
+//
+// An unknown mask is taken to choose every place. Programs that let values decide a shape mostly
+// filter lightly and then cut to a fixed number (detectors: small boxes, overlaps, the best
+// thousand; samplers: so many of each kind), so all of them gives the shapes of a real step, where
+// none would leave out half of the model.
 void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
   auto in = load(s.inputs.at(0), values, limit);
   Column found;
@@ -121,12 +138,25 @@ void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
     Operand out = s.outputs.at(0);
     out.size[0] = static_cast<std::int64_t>(found.size());
     if (!found.empty()) store(out, found, values, limit);
+  } else if (s.kind == Semantics::Kind::nonzero_write) {
+    const Operand& out = s.outputs.at(0);
+    auto places = count(s.inputs[0]);
+    if (places * bits(out.dtype) / 8 <= static_cast<std::int64_t>(limit)) {
+      found.resize(static_cast<std::size_t>(std::max<std::int64_t>(places, 0)));
+      std::iota(found.begin(), found.end(), Number{0});
+      store(out, found, values, limit);
+    } else {
+      forget(out, values);
+    }
   } else {
-    // How much was written is unknown too: at most the input's length, at least the known bytes there.
+    // How much was written is unknown too: at most the input's length, at least the known bytes
+    // there.
     values.forget_from(s.outputs.at(0).address);
   }
   if (s.outputs.size() < 2 || s.outputs[1].address == 0) return;
-  if (in)
+  if (s.kind == Semantics::Kind::nonzero_write && !in)
+    store(s.outputs[1], {static_cast<Number>(count(s.inputs[0]))}, values, limit);
+  else if (in)
     store(s.outputs[1], {static_cast<Number>(found.size())}, values, limit);
   else
     forget(s.outputs[1], values);
@@ -146,11 +176,13 @@ void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
 void repeat(const Semantics& s, device::Values& values, std::uint64_t limit) {
   auto times = load(s.inputs.at(0), values, limit), ends = load(s.inputs.at(1), values, limit);
   const Operand& out = s.outputs.at(0);
-  Column result(static_cast<std::size_t>(std::clamp<std::int64_t>(count(out), 0, static_cast<std::int64_t>(limit))));
+  Column result(static_cast<std::size_t>(
+      std::clamp<std::int64_t>(count(out), 0, static_cast<std::int64_t>(limit))));
   if (!times || !ends || times->size() != ends->size()) return forget(out, values);
   for (std::size_t i = 0; i < times->size(); ++i)
     for (Number at = (*ends)[i] - (*times)[i]; at < (*ends)[i]; at += 1)
-      if (at >= 0 && at < static_cast<Number>(result.size())) result[static_cast<std::size_t>(at)] = static_cast<Number>(i);
+      if (at >= 0 && at < static_cast<Number>(result.size()))
+        result[static_cast<std::size_t>(at)] = static_cast<Number>(i);
   store(out, result, values, limit);
 }
 
@@ -167,7 +199,8 @@ void unravel(const Semantics& s, device::Values& values, std::uint64_t limit) {
     auto rest = static_cast<std::int64_t>((*in)[i]);
     for (int d = 0; d < rank; ++d) {  // the fastest dimension first, its row last
       std::int64_t size = std::max<std::int64_t>(1, s.outputs[0].size[d]);
-      result[i + static_cast<std::size_t>(rank - 1 - d) * in->size()] = static_cast<Number>(rest % size);
+      result[i + static_cast<std::size_t>(rank - 1 - d) * in->size()] =
+          static_cast<Number>(rest % size);
       rest /= size;
     }
   }
@@ -182,7 +215,8 @@ void differences(const Semantics& s, device::Values& values, std::uint64_t limit
   store(s.outputs.at(0), result, values, limit);
 }
 
-// GradScaler: gradients nobody computed count as finite, so the scale stays and the tracker counts up.
+// GradScaler: gradients nobody computed count as finite, so the scale stays and the tracker counts
+// up.
 void loss_scale(const Semantics& s, device::Values& values, std::uint64_t limit) {
   auto scale = load(s.outputs.at(0), values, limit), tracker = load(s.outputs.at(1), values, limit);
   auto found = load(s.inputs.at(0), values, limit);
@@ -209,15 +243,23 @@ bool move(const Semantics& s, device::Values& values, std::uint64_t limit) {
   if (s.kind == Kind::loss_scale) outputs = 2;
   bool complete = s.inputs.size() >= inputs && s.outputs.size() >= outputs;
   switch (s.kind) {
-    case Kind::gather: return complete ? gather(s, values, limit), true : false;
-    case Kind::scatter: return complete ? scatter(s, values, limit), true : false;
+    case Kind::gather:
+      return complete ? gather(s, values, limit), true : false;
+    case Kind::scatter:
+      return complete ? scatter(s, values, limit), true : false;
     case Kind::nonzero_write:
-    case Kind::unique: return complete ? list(s, values, limit), true : false;
-    case Kind::repeat: return complete ? repeat(s, values, limit), true : false;
-    case Kind::unravel: return complete ? unravel(s, values, limit), true : false;
-    case Kind::differences: return complete ? differences(s, values, limit), true : false;
-    case Kind::loss_scale: return complete ? loss_scale(s, values, limit), true : false;
-    default: return false;
+    case Kind::unique:
+      return complete ? list(s, values, limit), true : false;
+    case Kind::repeat:
+      return complete ? repeat(s, values, limit), true : false;
+    case Kind::unravel:
+      return complete ? unravel(s, values, limit), true : false;
+    case Kind::differences:
+      return complete ? differences(s, values, limit), true : false;
+    case Kind::loss_scale:
+      return complete ? loss_scale(s, values, limit), true : false;
+    default:
+      return false;
   }
 }
 
