@@ -59,8 +59,9 @@ Signature::Signature(const Kernel& kernel, const Name& name) {
       p.rank = rank_of_accessor(type);
       std::string element;
       // The element type is the argument in front of the rank.
-      for (std::string_view part : {"float", "double", "c10::Half", "c10::BFloat16", "long", "int",
-                                    "unsigned char", "signed char", "bool", "short"}) {
+      for (std::string_view part :
+           {"float", "double", "c10::Half", "c10::BFloat16", "c10::Float8_e4m3fn",
+            "c10::Float8_e5m2", "long", "int", "unsigned char", "signed char", "bool", "short"}) {
         std::string marker = ", " + std::string(part), direct = "<" + std::string(part);
         for (const std::string& m : {marker, direct})
           if (contains(type, m + ", ") || contains(type, m + " const, ")) {

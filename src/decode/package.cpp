@@ -252,7 +252,12 @@ constexpr std::string_view prefixes[] = {"transformer_engine::",
                                          "selective_scan",
                                          "multi_tensor_",
                                          "colossalai::",
-                                         "nvjpeg::"};
+                                         "nvjpeg::",
+                                         "mxfp8",
+                                         "mx_block",
+                                         "fused_pad_token_groups",
+                                         "fused_unpad_token_groups",
+                                         "compute_padded_offsets"};
 
 constexpr std::string_view leaves[] = {"moe_permute_kernel",
                                        "moe_permute_row_map",
@@ -260,6 +265,8 @@ constexpr std::string_view leaves[] = {"moe_permute_kernel",
                                        "linearize_index_kernel",
                                        "linearize_index_wo_infos_kernel",
                                        "bounds_check_indices_kernel",
+                                       "bounds_check_indices_kernel_v1",
+                                       "bounds_check_indices_kernel_v2",
                                        "recat_copy_async_kernel",
                                        "dequantize_mx4_to_float_kernel",
                                        "quantize_float_to_mx4_kernel",
@@ -289,7 +296,8 @@ Made prepare_package(const Kernel& kernel, const Name& name) {
       starts_with(leaf, "cuComputePartGradGammaBeta") ||
       starts_with(leaf, "cuComputeGradGammaBeta"))
     return apex_norm(kernel, name);
-  if (contains(leaf, "embedding") && contains(leaf, "codegen")) return table_batched(kernel, name);
+  if (contains(leaf, "codegen") && (contains(leaf, "embedding") || contains(leaf, "index_select")))
+    return table_batched(kernel, name);
   bool known = contains(leaf, "embedding_codegen") || contains(leaf, "embedding_backward");
   for (std::string_view p : prefixes) known |= starts_with(name.base, p);
   for (std::string_view l : leaves) known |= leaf == l;

@@ -9,8 +9,8 @@ namespace maya::decode {
 namespace {
 
 constexpr std::string_view libraries[] = {
-    "at::native::", "at::cuda::", "c10d::",   "torch::",      "mslk::",
-    "magma",        "gloo::",     "caffe2::", "fbgemm_gpu::", "vision::ops::"};
+    "at::native::", "at::cuda::", "c10d::",       "torch::",       "mslk::",           "magma",
+    "gloo::",       "caffe2::",   "fbgemm_gpu::", "vision::ops::", "stream_executor::"};
 
 // Names without a namespace of their own.
 constexpr std::string_view names[] = {"_bfloat16_to_float_cuda_kernel",
@@ -89,8 +89,12 @@ Made prepare_signature(const Kernel& kernel, const Name& name) {
   for (std::string_view p : prefixes)
     known |= starts_with(name.leaf, p) || starts_with(kernel.mangled, p);
   known |= magma(name.leaf) && name.base == name.leaf;
-  if (!known) return nullptr;
   auto signature = std::make_shared<Signature>(kernel, name);
+  // Tensors that carry their sizes tell the work of any library's kernel.
+  if (!known)
+    for (std::size_t i = 0; i < signature->parameters().size(); ++i)
+      known |= signature->is_tensor(i);
+  if (!known) return nullptr;
   int flops = flops_of(name.leaf);
   bool values = false;
   for (const auto& p : signature->parameters())

@@ -2,7 +2,9 @@
 // Without the PTX, Inductor's names and the launch's pointers and sizes give a rougher answer.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+#include "decode/assembled.h"
 #include "decode/ptx.h"
 #include "decode/rule.h"
 #include "decode/triton_cache.h"
@@ -109,7 +111,8 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
   std::shared_ptr<const std::string> kept;
   std::string_view text = kernel.ptx;
   if (text.empty() && !kernel.image.empty()) {
-    kept = find_triton_ptx(kernel.mangled, kernel.image);
+    if (const char* run = std::getenv("MAYA_RUN_DIR")) kept = find_assembled(run, kernel.image);
+    if (!kept) kept = find_triton_ptx(kernel.mangled, kernel.image);
     if (kept) text = *kept;
   }
   if (!text.empty()) {
