@@ -170,7 +170,7 @@ def predict(case, directory, extra):
         # Kept beside the recording: its table of ops is where to look for the cause of an error.
         (directory / f"{re.sub('[^A-Za-z0-9_.-]+', '_', case.id + '-' + steps)}.json").write_text(done.stdout)
         prediction = json.loads(done.stdout)
-        if prediction.get("out_of_memory"):
+        if not prediction.get("step"):
             raise MayaError("out of memory in the prediction")
         return prediction
 

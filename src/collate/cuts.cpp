@@ -80,8 +80,8 @@ std::vector<Range> ranges_named(const trace::Recording& recording, std::string_v
       --depth;
     }
   }
-  // One that was never closed ended in an error; if others were, it is none of them.
-  if (open != 0 && ranges.size() > 1) ranges.pop_back();
+  // One that a program which went on never closed ended in an error.
+  if (open != 0 && (ranges.size() > 1 || recording.complete)) ranges.pop_back();
   return ranges;
 }
 

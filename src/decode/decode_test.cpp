@@ -506,6 +506,30 @@ TEST(Copy, ChunkCatWritesItsSliceOnce) {
   EXPECT_EQ(w.bytes_read, 400'000'000);
 }
 
+TEST(Norm, GroupNormGradientsChannelsLastCountEachImageOnce) {
+  // 192 images of 256 channels of 56 × 56: a block per image and channel, or per sixteen channels.
+  for (bool fallback : {true, false}) {
+    Call call(
+        fallback
+            ? "void at::native::(anonymous namespace)::"
+              "ComputeInternalGradientsChannelsLastFallbackCUDAKernel<float>(long, long, float "
+              "const*, float const*, float*, float*)"
+            : "void at::native::(anonymous namespace)::"
+              "ComputeInternalGradientsChannelsLastCUDAKernel<16, float>(long, long, float "
+              "const*, float const*, float*, float*)");
+    auto w = call.arg(std::int64_t{256})
+                 .arg(std::int64_t{3136})
+                 .arg(A)
+                 .arg(B)
+                 .arg(C)
+                 .arg(C)
+                 .grid(fallback ? 192 * 256 : 192 * 16)
+                 .work<Reduction>();
+    EXPECT_EQ(w.inputs, 2 * 192 * 256 * 3136);
+    EXPECT_EQ(w.outputs, 2 * 192 * 256);
+  }
+}
+
 TEST(Index, GatherOfRows) {
   Call call(
       "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, "

@@ -1,5 +1,6 @@
 // Layer, RMS, group and batch normalization of ATen, forward and backward.
 #include <algorithm>
+#include <cstdlib>
 
 #include "decode/rule.h"
 
@@ -231,13 +232,21 @@ Made prepare_norm(const Kernel& kernel, const Name& name) {
   }
   if (starts_with(leaf, "ComputeInternalGradients")) {
     if (t == DType::f32) t = template_dtype(name, 1, t);
-    if (name.parameters.size() >= 2 && name.parameters[1] == "long")  // channels last: (C, HxW, …)
-      return moments(kernel, name, t, [](const Arguments& a, Reduction& work) {
-        std::int64_t images = static_cast<std::int64_t>(std::max(a.grid(1), a.grid(0)));
-        work.inputs = std::max<std::int64_t>(1, images) * a.integer(0) * a.integer(1) * 2;
-        work.outputs = std::max<std::int64_t>(1, images) * a.integer(0) * 2;
+    if (name.parameters.size() >= 2 && name.parameters[1] == "long") {
+      // Channels last: (C, HxW, …), a block per image and tile of channels; the fallback's tile is
+      // one.
+      std::int64_t tile = 1;
+      if (!contains(leaf, "Fallback") && !name.templates.empty())
+        tile = std::max(1, std::atoi(name.templates[0].c_str()));
+      return moments(kernel, name, t, [tile](const Arguments& a, Reduction& work) {
+        const std::int64_t tiles = std::max<std::int64_t>(1, (a.integer(0) + tile - 1) / tile);
+        const std::int64_t images =
+            std::max<std::int64_t>(1, static_cast<std::int64_t>(a.geometry().blocks()) / tiles);
+        work.inputs = images * a.integer(0) * a.integer(1) * 2;
+        work.outputs = images * a.integer(0) * 2;
         work.inner = false;
       });
+    }
     return moments(kernel, name, t, [](const Arguments& a, Reduction& work) {
       work.outputs = static_cast<std::int64_t>(a.grid(0)) * 2;
       work.inputs = static_cast<std::int64_t>(a.grid(0)) * a.integer(0) * 2;
