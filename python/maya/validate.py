@@ -41,6 +41,7 @@ class Case:
         self.cluster, self.settings, self.steps = cluster, settings, steps
         self.file, self.table = file, table
         self.set = table.get("set", file.stem)
+        self.seen = ""  # which constant was set with this figure in view; then it proves nothing of that constant
 
     def text(self, key):
         return self.table.get(key, "")
@@ -112,8 +113,10 @@ def load(path, options):
 
     if "rows" not in table:
         ms = milliseconds(table["measured"], table["unit"], table.get("per_step"))
-        return [Case(table.get("id", path.stem), recording(path.stem, table["command"]), ms, cluster, settings,
-                     table.get("steps", "step"), path, table, table.get("micro_batches"))]
+        case = Case(table.get("id", path.stem), recording(path.stem, table["command"]), ms, cluster, settings,
+                    table.get("steps", "step"), path, table, table.get("micro_batches"))
+        case.seen = table.get("seen", "")
+        return [case]
     cases, size = [], table.get("together", 8)
     rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
     if options.rows:
@@ -134,6 +137,10 @@ def load(path, options):
         own = settings + [f"{k}={row[k]}" for k in row if "." in k]
         cases.append(Case(f"{path.stem}/{row['spec']}", of_spec[row["spec"]], ms, row.get("cluster", cluster), own, steps, path, table,
                           row.get("micro_batches")))
+        # A sweep names the rows by a pattern, or those up to a name in the alphabet.
+        pattern, last = table.get("seen_rows"), table.get("seen_until")
+        if (pattern and re.search(pattern, row["spec"])) or (last and row["spec"] <= last):
+            cases[-1].seen = table.get("seen", "yes")
     return cases
 
 
@@ -213,7 +220,7 @@ def run(cases, options):
         failures = dict.fromkeys(todo, "not recorded yet")
 
     def result(case):
-        found = {"id": case.id, "set": case.set, "measured_ms": case.measured_ms, "cluster": case.cluster,
+        found = {"id": case.id, "set": case.set, "seen": case.seen, "measured_ms": case.measured_ms, "cluster": case.cluster,
                  "torch": versions[case.recording.python]["torch"], "asked_torch": str(case.table.get("environment", {}).get("torch", "")),
                  "directory": str(places[case])}
         problem = failures.get(places[case].name)

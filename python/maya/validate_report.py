@@ -53,13 +53,20 @@ def page(cases, results):
     lines = ["# Whole training steps: predicted against measured", "",
              "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the source of its",
              "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many measurements lie",
-             "in the 80 % interval of their prediction.", "",
+             "in the 80 % interval of their prediction. *Seen* are cases whose figure somebody looked at while setting a constant (which, is said",
+             "with the case); what they show is how well the model can agree. Only the *unseen* show how well it predicts. Causes are our",
+             "explanation of an error, not a measurement.", "",
              "| set | cases | mean | median | 90th pct | worst | bias | within 5 % | within 15 % | inside |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    rows = []
     for name, pairs in by_set.items():
-        s = validate.summary([r for _, r in pairs])
+        rows.append((NAMES.get(name, name), [r for _, r in pairs]))
+        if any(c.seen for c, _ in pairs):
+            rows += [("… unseen", [r for c, r in pairs if not c.seen]), ("… seen", [r for c, r in pairs if c.seen])]
+    for name, results_of in rows:
+        s = validate.summary(results_of)
         if s:
             p = validate.percent
-            lines.append(f"| {NAMES.get(name, name)} | {s['cases']} | {p(s['mean'])} | {p(s['median'])} | {p(s['p90'])} | {p(s['worst'])} | "
+            lines.append(f"| {name} | {s['cases']} | {p(s['mean'])} | {p(s['median'])} | {p(s['p90'])} | {p(s['worst'])} | "
                          f"{p(s['bias'])} | {p(s['within_5'])} | {p(s['within_15'])} | {p(s['inside'])} |")
     for name, pairs in by_set.items():
         done = [(c, r) for c, r in pairs if "error" in r]
@@ -76,8 +83,12 @@ def page(cases, results):
             differs = [(c, c.table["differs"]) for c, _ in pairs if c.table.get("differs")]
             lines += ["", "What differs from the measured set-up, besides the version of torch (" + ", ".join(sorted({r["torch"] for _, r in pairs})) + " here):", ""]
             lines += [f"- {c.id} (torch {c.table['environment']['torch']}): {'; '.join(d)}" for c, d in differs]
+            lines += ["", "Seen while setting a constant:", ""] + [f"- {c.id}: {c.seen}" for c, _ in pairs if c.seen]
         else:
             lines += distribution([r for _, r in pairs])
+            seen = sorted({f"{c.table.get('seen')} ({c.file.stem})" for c, _ in pairs if c.seen})
+            if seen:
+                lines += ["", "Seen: " + "; ".join(seen) + "."]
             worst = sorted(done, key=lambda x: -abs(x[1]["error"]))[:12]
             lines += ["", "The worst:", ""] + head + [row(c, r, True) for c, r in worst]
             groups = {}
