@@ -15,7 +15,8 @@ Written by `make matrix` from `matrix.toml`; do not edit. Each environment is a 
 - *unimplemented*: functions that were called and have no body. *unknown*: share of the kernel time that rests on kernels
   Maya does not recognise; under 2 % is required.
 - *step*: predicted, of these small models (their sizes are in the scripts), on DGX machines. The A100 column with ≈ is the H100
-  recording predicted for A100s; without, a run of its own.
+  recording predicted for A100s; without, a run of its own. Models this small wait for the host: the step carries the
+  host time of the machine that wrote this page, with what else it was doing. `maya validate` is about accuracy, this is not.
 - *memory*: private memory of the largest process. *host*: CPU seconds of the whole command, start-up and import
   included, on the machine that wrote this page.
 """
