@@ -1,6 +1,5 @@
 // How fast a recording is read, against a bare linear pass over the same records in memory, and
 // that the time grows with the size and no faster. With --require it fails below 500 MB/s.
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "cpu_time.h"
 #include "maya/trace.h"
 #include "trace/codec.h"
 #include "trace/format.h"
@@ -17,12 +17,6 @@
 namespace {
 
 using namespace maya;
-
-double seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 double best_of(int times, auto&& what) {
   double best = 1e30;

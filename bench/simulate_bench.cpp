@@ -5,7 +5,6 @@
 //
 //   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down
 //   here
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,19 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "cpu_time.h"
 #include "maya/collate.h"
 #include "maya/simulate.h"
 
 namespace {
 
 using namespace maya;
-
-// Time of this thread, so that a busy machine does not enter.
-double seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 // Durations from the sizes alone: the estimator is asked once per distinct op, so its speed does
 // not count.

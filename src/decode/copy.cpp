@@ -66,6 +66,11 @@ class Cat : public Decoder {
   }
 
  private:
+  // Where the table has its columns of numbers, and behind them a flag for each input.
+  std::size_t columns() const { return 8u * static_cast<std::size_t>(batch); }
+  std::size_t flags() const {
+    return columns() + 3u * static_cast<std::size_t>(index_bytes) * static_cast<std::size_t>(batch);
+  }
   std::int64_t word(const Arguments& a, int parameter, std::size_t index,
                     std::size_t base = 0) const {
     std::size_t at = base + static_cast<std::size_t>(index_bytes) * index;
@@ -79,8 +84,7 @@ class Cat : public Decoder {
     s.function = "assign";
     std::int64_t unit = std::int64_t{element_bytes} * per_vector,
                  trailing = per_vector > 1 ? a.integer(4) : 1;
-    std::size_t columns = 8u * batch;
-    std::int64_t first = word(a, 1, i, columns), length = word(a, 1, batch + i, columns);
+    std::int64_t first = word(a, 1, i, columns()), length = word(a, 1, batch + i, columns());
     if (per_vector > 1) {
       first = first * trailing / per_vector;
       length = length * trailing / per_vector;
@@ -88,7 +92,6 @@ class Cat : public Decoder {
       first *= a.integer(4);  // the stride of the joined dimension
     }
     std::int64_t joined = a.integer(3), n = elements(a, i) / per_vector, inner = 1;
-    std::size_t contiguous = columns + 3u * index_bytes * batch + static_cast<std::size_t>(i);
     Semantics::Operand out =
         line(a.pointer(0) + static_cast<std::uint64_t>(first * unit), type_of_bytes(unit), n);
     out.rank = 0;
@@ -101,16 +104,16 @@ class Cat : public Decoder {
     }
     s.outputs = {out};
     s.inputs = {line(a.pointer(1, 8u * static_cast<std::size_t>(i)), type_of_bytes(unit), n)};
-    if (a.at<std::uint8_t>(1, contiguous) == 0) s.inputs[0] = strided(a, i, out, unit);
+    if (a.at<std::uint8_t>(1, flags() + static_cast<std::size_t>(i)) == 0)
+      s.inputs[0] = strided(a, i, out, unit);
     if (dims > 4 || unit > 16) s.inputs[0].address = 0;  // unknown
     return s;
   }
   // Behind the flags, { index size[4], stride[4]; } for each input.
   Semantics::Operand strided(const Arguments& a, int i, Semantics::Operand out,
                              std::int64_t unit) const {
-    std::size_t flags = 8u * batch + 3u * index_bytes * batch;
     std::size_t width = static_cast<std::size_t>(index_bytes);
-    std::size_t table = (flags + static_cast<std::size_t>(batch) + width - 1) / width * width;
+    std::size_t table = (flags() + static_cast<std::size_t>(batch) + width - 1) / width * width;
     std::size_t mine = table + 8u * width * static_cast<std::size_t>(i);
     out.address = a.raw(1, mine, 8u * width) ? a.pointer(1, 8u * static_cast<std::size_t>(i)) : 0;
     for (int d = dims - 1, fast = 0; d >= 0; --d, ++fast)
@@ -122,9 +125,7 @@ class Cat : public Decoder {
     return static_cast<int>(std::clamp<std::uint64_t>(a.grid(1), 1, batch));
   }
   std::int64_t elements(const Arguments& a, int i) const {
-    std::size_t at =
-        8u * batch + 2u * index_bytes * batch + static_cast<std::size_t>(index_bytes) * i;
-    return index_bytes == 4 ? a.at<std::uint32_t>(1, at) : a.at<std::int64_t>(1, at);
+    return word(a, 1, static_cast<std::size_t>(2 * batch + i), columns());
   }
 };
 

@@ -388,6 +388,20 @@ TEST(Attention, MemoryEfficientReadsItsParameters) {
   EXPECT_TRUE(w.causal);
 }
 
+// CatArrayBatchedCopy of two inputs: (output, table, sizes and strides, dimension, its stride).
+Pointwise joined(Call& call, std::vector<std::byte> table, std::uint32_t blocks) {
+  struct Strides {
+    std::uint32_t v[8];
+  };
+  return call.arg(A)
+      .raw(std::move(table))
+      .arg(Strides{})
+      .arg(std::int32_t{})
+      .arg(std::uint32_t{})
+      .grid(blocks, 2)
+      .work<Pointwise>();
+}
+
 TEST(Copy, CatAddsItsInputs) {
   std::vector<std::byte> table(2720);
   put<std::uint32_t>(table, 1024 + 1024, 300), put<std::uint32_t>(table, 1024 + 1024 + 4, 50);
@@ -401,16 +415,7 @@ TEST(Copy, CatAddsItsInputs) {
       "OpaqueType<2u>, unsigned int, 128, 1>, at::native::(anonymous "
       "namespace)::TensorSizeStride<unsigned int, "
       "4u>, int, unsigned int)");
-  struct Strides {
-    std::uint32_t v[8];
-  };
-  auto w = call.arg(A)
-               .raw(table)
-               .arg(Strides{})
-               .arg(std::int32_t{})
-               .arg(std::uint32_t{})
-               .grid(8, 2)
-               .work<Pointwise>();
+  Pointwise w = joined(call, table, 8);
   EXPECT_EQ(w.elements, 350);
   EXPECT_EQ(w.bytes_read, 700);
   EXPECT_EQ(w.bytes_written, 700);
@@ -427,16 +432,7 @@ TEST(Copy, VectorizedCatCountsElements) {
       "CatArrInputTensorMetadata<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, "
       "128, 1>, "
       "at::native::(anonymous namespace)::TensorSizeStride<unsigned int, 4u>, int, unsigned int)");
-  struct Strides {
-    std::uint32_t v[8];
-  };
-  auto w = call.arg(A)
-               .raw(table)
-               .arg(Strides{})
-               .arg(std::int32_t{})
-               .arg(std::uint32_t{})
-               .grid(63, 2)
-               .work<Pointwise>();
+  Pointwise w = joined(call, table, 63);
   EXPECT_EQ(w.bytes_read, 256000);
   EXPECT_EQ(w.vector, 8);
 }

@@ -14,12 +14,11 @@ bool same_elements(const Operand& a, const Operand& b) {
          std::equal(a.stride, a.stride + a.rank, b.stride);
 }
 
-// The one value that all elements of a known operand have.
-std::optional<Number> uniform(const Operand& o, device::Values& values, std::uint64_t limit) {
-  auto column = load(o, values, limit);
-  if (!column || column->empty()) return std::nullopt;
-  Number first = column->front();
-  bool all = std::all_of(column->begin(), column->end(), [&](Number v) { return v == first; });
+// The one value that all elements have.
+std::optional<Number> uniform(const Column& column) {
+  if (column.empty()) return std::nullopt;
+  Number first = column.front();
+  bool all = std::all_of(column.begin(), column.end(), [&](Number v) { return v == first; });
   return all ? std::optional<Number>(first) : std::nullopt;
 }
 
@@ -27,13 +26,17 @@ std::optional<Number> compared(const Semantics& s, device::Values& values, std::
   if (s.inputs.empty()) return std::nullopt;
   if (s.inputs.size() > 1 && same_elements(s.inputs[0], s.inputs[1]))
     return compare(s.function, small, small);
-  std::optional<Number> sides[2]{std::nullopt, static_cast<Number>(s.scalar)};
-  for (std::size_t i = 0; i < std::min<std::size_t>(s.inputs.size(), 2); ++i)
-    sides[i] = uniform(s.inputs[i], values, limit);
-  if (sides[0].has_value() == sides[1].has_value()) return std::nullopt;
-  const Operand& unknown = s.inputs[sides[0] ? 1 : 0];
   // A mask of known and unknown parts is no number to assume; an integer may be anything.
-  if (is_integer(unknown.dtype) || load(unknown, values, limit)) return std::nullopt;
+  std::optional<Number> sides[2]{std::nullopt, static_cast<Number>(s.scalar)};
+  int unknown = 0;
+  for (std::size_t i = 0; i < std::min<std::size_t>(s.inputs.size(), 2); ++i) {
+    auto column = load(s.inputs[i], values, limit);
+    sides[i] = column ? uniform(*column) : std::nullopt;
+    if (column && !sides[i]) return std::nullopt;
+    if (!column && is_integer(s.inputs[i].dtype)) return std::nullopt;
+    unknown += !column;
+  }
+  if (unknown != 1) return std::nullopt;
   return compare(s.function, sides[0].value_or(small), sides[1].value_or(small));
 }
 

@@ -2,13 +2,13 @@
 // env=…) take them out of the emulation's reach, and then nothing is recorded without anyone having
 // said why. These wrappers change nothing; they notice. Between fork and exec only system calls and
 // the stack are safe, so nothing is allocated.
-#include <dlfcn.h>
 #include <spawn.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
+#include "session/next.h"
 #include "session/notes.h"
 
 extern char** environ;
@@ -30,27 +30,21 @@ void look(const char* program, char* const* environment) {
   note_unreached(line);
 }
 
-// The function behind a wrapper: looked up when the library is loaded, before any fork, or at the
-// latest when called.
-template <class Function>
-class Real {
- public:
-  explicit Real(const char* name) : name_(name), function_(find()) {}
-  Function* get() const { return function_ != nullptr ? function_ : find(); }
-
- private:
-  Function* find() const { return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name_)); }
-  const char* name_;
-  Function* function_;
-};
-
 using Exec = int(const char*, char* const*);
 using ExecWith = int(const char*, char* const*, char* const*);
 using Spawn = int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
                   char* const*, char* const*);
-const Real<ExecWith> real_execve("execve"), real_execvpe("execvpe");
-const Real<Exec> real_execv("execv"), real_execvp("execvp");
-const Real<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp");
+constinit const Next<ExecWith> real_execve("execve"), real_execvpe("execvpe");
+constinit const Next<Exec> real_execv("execv"), real_execvp("execvp");
+constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp");
+
+// Looked up when the library is loaded: between fork and exec it would be too late.
+[[maybe_unused]] const bool looked_up = [] {
+  for (const auto* exec : {&real_execve, &real_execvpe}) exec->get();
+  for (const auto* exec : {&real_execv, &real_execvp}) exec->get();
+  for (const auto* spawn : {&real_spawn, &real_spawnp}) spawn->get();
+  return true;
+}();
 
 }  // namespace
 }  // namespace maya::session

@@ -134,12 +134,8 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded, 
   const auto& sizes = function.code.parameter_sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (reads_only(function, i)) continue;
-    const auto* bytes = static_cast<const char*>(arguments[i]);
-    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, bytes + at, 8);
-      s.values.forget_from(word);
-    }
+    for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8)
+      s.values.forget_from(argument_word(arguments, i, at));
   }
   for (const auto& write : find_writes(function, decoded, arguments))
     s.values.forget(argument_word(arguments, write.parameter, write.offset), write.bytes);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "session/next.h"
+
 namespace maya::session {
 
 namespace {
@@ -56,12 +58,7 @@ const char* EmulatedLibraries::find(std::string_view wanted) const {
 
 namespace {
 
-using Dlopen = void* (*)(const char*, int);
-
-Dlopen real_dlopen() {
-  static const auto function = reinterpret_cast<Dlopen>(dlsym(RTLD_NEXT, "dlopen"));
-  return function;
-}
+constinit const Next<void*(const char*, int)> real_dlopen("dlopen");
 
 const char* redirected(const char* wanted) {
   if (!wanted || !*wanted) return wanted;
@@ -84,7 +81,7 @@ const char* redirected(const char* wanted) {
 extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"),
                           no_sanitize("all"))) void*
 dlopen(const char* wanted, int mode) {
-  return real_dlopen()(redirected(wanted), mode);
+  return real_dlopen.get()(redirected(wanted), mode);
 }
 
 }  // namespace maya::session
