@@ -41,10 +41,21 @@ struct TailHeader {
 static_assert(sizeof(TailHeader) == 32);
 inline constexpr std::uint64_t tail_invalid = ~std::uint64_t{0};
 inline constexpr std::uint32_t tail_bytes = 1 << 20;
+// A definition that does not fit into the tail (a graph of a hundred thousand nodes) is a block of
+// its own.
+inline constexpr std::uint32_t largest_block = 1 << 28;
 
 // A definition: one unit of this form, then its payload, padded to whole units.
-enum class Define : std::uint8_t { text = 1, op, graph, communicator, identity, unimplemented, warning,
-                                   closed };
+enum class Define : std::uint8_t {
+  text = 1,
+  op,
+  graph,
+  communicator,
+  identity,
+  unimplemented,
+  warning,
+  closed
+};
 inline constexpr std::uint8_t define_kind = 255;
 struct DefineUnit {
   std::uint8_t kind;  // define_kind

@@ -4,6 +4,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -52,17 +54,18 @@ class Mapping {
   std::string error_;
 };
 
-// Takes units in order and fills the recording. `what` is for messages.
+// Takes units in order and fills the recording.
 class Assembler {
  public:
-  explicit Assembler(Recording& out) : out_(out) {}
+  explicit Assembler(Recording& out) : out_(out) { bound(); }
 
   // Returns the fault, empty if none. A zero unit ends a tail; in a block it is damage.
   std::string take(const char* data, std::size_t bytes, bool tail) {
-    std::size_t units = bytes / sizeof(Record);
+    const std::size_t units = bytes / sizeof(Record);
     const auto at = [&](std::size_t i) { return data + i * sizeof(Record); };
-    out_.records.reserve(out_.records.size() + units);
     for (std::size_t i = 0; i < units;) {
+      i += take_plain(at(i), units - i);
+      if (i == units) break;
       auto kind = static_cast<std::uint8_t>(*at(i));
       if (kind == format::define_kind) {
         format::DefineUnit head;
@@ -70,66 +73,86 @@ class Assembler {
         std::size_t room = (units - i - 1) * sizeof(Record);
         if (head.bytes > room) return tail ? "" : "a definition runs past its block";
         if (std::string fault = define(head, at(i + 1)); !fault.empty()) return fault;
+        bound();
         i += 1 + (head.bytes + sizeof(Record) - 1) / sizeof(Record);
         continue;
       }
       if (kind == 0) return tail ? "" : "an empty unit inside a block";
-      if (kind > static_cast<std::uint8_t>(Kind::out_of_memory))
-        return "unknown record kind " + std::to_string(kind);
+      if (kind > last_kind) return "unknown record kind " + std::to_string(kind);
       Record record;
       std::memcpy(&record, at(i), sizeof record);
-      if (std::string fault = check(record); !fault.empty()) return fault;
-      out_.records.push_back(record);
-      ++i;
-      if (record.kind == Kind::wide) {  // its second half follows at once
-        if (i == units) return tail ? (out_.records.pop_back(), "") : "half a wide entry";
-        std::memcpy(&record, at(i), sizeof record);
-        if (record.kind == Kind::none && tail) return out_.records.pop_back(), "";
-        if (record.kind != Kind::allocate && record.kind != Kind::release &&
-            record.kind != Kind::out_of_memory)
-          return "a wide entry without its record";
-        out_.records.push_back(record);
-        ++i;
-      }
+      if (record.kind != Kind::wide) return fault_of(record);
+      // Its second half follows at once.
+      Record second{};
+      if (i + 1 < units) std::memcpy(&second, at(i + 1), sizeof second);
+      if (second.kind == Kind::none) return tail ? "" : "half a wide entry";
+      if (second.kind != Kind::allocate && second.kind != Kind::release &&
+          second.kind != Kind::out_of_memory)
+        return "a wide entry without its record";
+      out_.records.push_back(record), out_.records.push_back(second);
+      i += 2;
     }
     return "";
   }
 
  private:
-  std::string check(const Record& r) const {
-    switch (r.kind) {
-      case Kind::launch:
-      case Kind::copy:
-      case Kind::fill:
-      case Kind::collective:
-      case Kind::point_to_point:
-        if (r.value >= out_.ops.size()) return "a record of op " + std::to_string(r.value) + ", which is not defined";
-        if ((r.kind == Kind::collective || r.kind == Kind::point_to_point) &&
-            r.aux >= out_.communicators.size())
-          return "a record of communicator " + std::to_string(r.aux) + ", which is not defined";
-        break;
-      case Kind::graph_launch:
-        if (r.value >= out_.graphs.size()) return "a launch of graph " + std::to_string(r.value) + ", which is not defined";
-        break;
-      case Kind::range_push:
-      case Kind::mark:
-      case Kind::step_boundary:
-        if (r.value >= out_.strings.size()) return "a name that is not defined";
-        break;
-      default:
-        break;
-    }
-    return "";
+  static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::out_of_memory);
+  static constexpr std::uint64_t any = std::uint64_t{1} << 32;
+
+  // What `value` and `aux` of a record must stay below, by kind. Zero for what is not a plain
+  // record, so that the one comparison that guards the tables also finds it.
+  struct Bound {
+    std::uint64_t value, aux;
+  };
+  void bound() {
+    for (int kind = 1; kind <= last_kind; ++kind) bounds_[kind] = {any, any};
+    bounds_[static_cast<int>(Kind::wide)].value = 0;
+    const auto below = [&](Kind kind) -> Bound& { return bounds_[static_cast<int>(kind)]; };
+    for (Kind kind : {Kind::launch, Kind::copy, Kind::fill, Kind::collective, Kind::point_to_point})
+      below(kind).value = out_.ops.size();
+    for (Kind kind : {Kind::collective, Kind::point_to_point})
+      below(kind).aux = out_.communicators.size();
+    below(Kind::graph_launch).value = out_.graphs.size();
+    for (Kind kind : {Kind::range_push, Kind::mark, Kind::step_boundary})
+      below(kind).value = out_.strings.size();
+  }
+
+  bool within(const Record& r) const {
+    const Bound& bound = bounds_[static_cast<std::uint8_t>(r.kind)];
+    return r.value < bound.value && r.aux < bound.aux;
+  }
+
+  // Takes the plain records at the front, most of every recording, in one copy; returns how many.
+  std::size_t take_plain(const char* data, std::size_t units) {
+    const auto* first = reinterpret_cast<const Record*>(data);
+    std::size_t count = 0;
+    while (count < units && within(first[count])) ++count;
+    out_.records.insert(out_.records.end(), first, first + count);
+    return count;
+  }
+
+  // Why a record is not within its bounds.
+  std::string fault_of(const Record& r) const {
+    const Bound& bound = bounds_[static_cast<std::uint8_t>(r.kind)];
+    const std::string at = std::string(name(r.kind)) + " of ";
+    if (r.value >= bound.value)
+      return at + "entry " + std::to_string(r.value) + ", where " + std::to_string(bound.value) +
+             " are defined";
+    return at + "communicator " + std::to_string(r.aux) + ", where " + std::to_string(bound.aux) +
+           " are defined";
   }
 
   template <class T>
-  std::string table(std::vector<T>& to, std::uint64_t index, const char* what, bool (*decode)(const char*, const char*, T&),
-                    const char* begin, const char* end) {
+  std::string table(std::vector<T>& to, std::uint64_t index, const char* what,
+                    bool (*decode)(const char*, const char*, T&), const char* begin,
+                    const char* end) {
     T entry;
     if (!decode(begin, end, entry)) return std::string("a damaged ") + what;
-    if (index < to.size() && std::is_same_v<T, Communicator>) return to[index] = std::move(entry), "";
+    if (index < to.size() && std::is_same_v<T, Communicator>)
+      return to[index] = std::move(entry), "";
     if (index != to.size())
-      return std::string(what) + " " + std::to_string(index) + " where " + std::to_string(to.size()) + " was expected";
+      return std::string(what) + " " + std::to_string(index) + " where " +
+             std::to_string(to.size()) + " was expected";
     to.push_back(std::move(entry));
     return "";
   }
@@ -148,9 +171,9 @@ class Assembler {
         std::string fault = table(out_.graphs, head.index, "graph", &decode, payload, end);
         if (!fault.empty()) return fault;
         for (const auto& node : out_.graphs.back().nodes) {
-          if (static_cast<std::uint8_t>(node.record.kind) > static_cast<std::uint8_t>(Kind::out_of_memory))
+          if (static_cast<std::uint8_t>(node.record.kind) > last_kind)
             return "a graph node of unknown kind";
-          if (fault = check(node.record); !fault.empty()) return fault;
+          if (node.record.kind != Kind::none && !within(node.record)) return fault_of(node.record);
         }
         return "";
       }
@@ -172,24 +195,48 @@ class Assembler {
   }
 
   Recording& out_;
+  std::array<Bound, 256> bounds_{};
 };
+
+// How many records the blocks announce. Growing the vector block by block would copy it again and
+// again; trusting a hostile header would ask for any amount, so what a file can plausibly hold
+// bounds it.
+std::size_t announced_records(const Mapping& file, std::size_t position) {
+  std::size_t raw = 0;
+  format::BlockHeader block;
+  while (file.size() - position >= sizeof block) {
+    std::memcpy(&block, file.data() + position, sizeof block);
+    if (block.magic != format::block_magic ||
+        block.stored_bytes > file.size() - position - sizeof block)
+      break;
+    raw += block.raw_bytes;
+    position += sizeof block + block.stored_bytes;
+  }
+  constexpr std::size_t plausible_compression = 64;
+  return std::min(raw, file.size() * plausible_compression) / sizeof(Record);
+}
 
 }  // namespace
 
 Result<Recording> read(const std::string& path) {
   Mapping file(path);
   auto error = [&](const std::string& what) { return Error{path + ": " + what}; };
-  auto damaged = [&](const std::string& what) { return error("damaged" + what + "; record the run again"); };
+  auto damaged = [&](const std::string& what) {
+    return error("damaged" + what + "; record the run again");
+  };
   if (file.data() == nullptr) return error("cannot read the recording: " + file.error());
   format::FileHeader header;
-  if (file.size() < sizeof header) return error("too short to be a recording; record the run again");
+  if (file.size() < sizeof header)
+    return error("too short to be a recording; record the run again");
   std::memcpy(&header, file.data(), sizeof header);
   if (std::memcmp(header.magic, format::file_magic, 8) != 0)
-    return error("not a Maya recording (wrong magic number); name a directory that `maya run` made");
+    return error(
+        "not a Maya recording (wrong magic number); name a directory that `maya run` made");
   if (header.version > format_version)
     return error("written by a newer Maya (format " + std::to_string(header.version) +
                  ", this one reads up to " + std::to_string(format_version) + "): update Maya");
-  if (header.version == 0 || header.header_bytes < sizeof header || header.header_bytes > file.size())
+  if (header.version == 0 || header.header_bytes < sizeof header ||
+      header.header_bytes > file.size())
     return damaged(" header");
 
   Recording out;
@@ -197,9 +244,12 @@ Result<Recording> read(const std::string& path) {
   std::size_t position = header.header_bytes;
   std::uint64_t sequence = 0;
   std::vector<char> raw;
+  out.records.reserve(announced_records(file, position));
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
   while (position < file.size()) {
-    auto at = [&] { return " in block " + std::to_string(sequence) + " at byte " + std::to_string(position); };
+    auto at = [&] {
+      return " in block " + std::to_string(sequence) + " at byte " + std::to_string(position);
+    };
     format::BlockHeader block;
     if (file.size() - position < sizeof block) break;  // cut off while being written
     std::memcpy(&block, file.data() + position, sizeof block);
@@ -207,12 +257,13 @@ Result<Recording> read(const std::string& path) {
       return damaged(at() + ": no block starts here");
     if (block.stored_bytes > file.size() - position - sizeof block) break;  // cut off
     const char* stored = file.data() + position + sizeof block;
-    if (block.raw_bytes > format::tail_bytes || block.raw_bytes % sizeof(Record) != 0)
+    if (block.raw_bytes > format::largest_block || block.raw_bytes % sizeof(Record) != 0)
       return damaged(at() + ": impossible size");
     if (format::checksum(stored, block.stored_bytes) != block.checksum)
       return damaged(at() + ": wrong checksum");
     raw.resize(block.raw_bytes);
-    std::size_t size = ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
+    std::size_t size =
+        ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
     if (ZSTD_isError(size) || size != block.raw_bytes) return damaged(at() + ": cannot decompress");
     if (std::string fault = assembler.take(raw.data(), raw.size(), false); !fault.empty())
       return damaged(at() + ": " + fault);
@@ -228,47 +279,79 @@ Result<Recording> read(const std::string& path) {
       std::memcpy(&head, tail.data(), sizeof head);
       if (std::memcmp(head.magic, format::tail_magic, 8) == 0 && head.session == header.session &&
           head.sequence == sequence) {
-        if (std::string fault = assembler.take(tail.data() + sizeof head, tail.size() - sizeof head, true);
+        if (std::string fault =
+                assembler.take(tail.data() + sizeof head, tail.size() - sizeof head, true);
             !fault.empty())
-          return Error{tail_path + ": damaged: " + fault + "; remove it to read what stands before"};
+          return Error{tail_path + ": damaged: " + fault +
+                       "; remove it to read what stands before"};
       }
     }
   }
-  if (out.records.empty() && out.identity.pid == 0) return error("the recording is empty: the process ended before it used the device");
+  if (out.records.empty() && out.identity.pid == 0)
+    return error("the recording is empty: the process ended before it used the device");
   return out;
 }
 
 std::string_view name(Kind kind) {
   switch (kind) {
-    case Kind::none: return "none";
-    case Kind::host_gap: return "host_gap";
-    case Kind::wide: return "wide";
-    case Kind::launch: return "launch";
-    case Kind::copy: return "copy";
-    case Kind::fill: return "fill";
-    case Kind::collective: return "collective";
-    case Kind::point_to_point: return "point_to_point";
-    case Kind::group_begin: return "group_begin";
-    case Kind::group_end: return "group_end";
-    case Kind::host_function: return "host_function";
-    case Kind::graph_launch: return "graph_launch";
-    case Kind::event_record: return "event_record";
-    case Kind::stream_wait_event: return "stream_wait_event";
-    case Kind::event_synchronize: return "event_synchronize";
-    case Kind::event_query: return "event_query";
-    case Kind::stream_synchronize: return "stream_synchronize";
-    case Kind::device_synchronize: return "device_synchronize";
-    case Kind::stream_create: return "stream_create";
-    case Kind::stream_destroy: return "stream_destroy";
-    case Kind::allocate: return "allocate";
-    case Kind::release: return "release";
-    case Kind::communicator_create: return "communicator_create";
-    case Kind::communicator_destroy: return "communicator_destroy";
-    case Kind::range_push: return "range_push";
-    case Kind::range_pop: return "range_pop";
-    case Kind::mark: return "mark";
-    case Kind::step_boundary: return "step_boundary";
-    case Kind::out_of_memory: return "out_of_memory";
+    case Kind::none:
+      return "none";
+    case Kind::host_gap:
+      return "host_gap";
+    case Kind::wide:
+      return "wide";
+    case Kind::launch:
+      return "launch";
+    case Kind::copy:
+      return "copy";
+    case Kind::fill:
+      return "fill";
+    case Kind::collective:
+      return "collective";
+    case Kind::point_to_point:
+      return "point_to_point";
+    case Kind::group_begin:
+      return "group_begin";
+    case Kind::group_end:
+      return "group_end";
+    case Kind::host_function:
+      return "host_function";
+    case Kind::graph_launch:
+      return "graph_launch";
+    case Kind::event_record:
+      return "event_record";
+    case Kind::stream_wait_event:
+      return "stream_wait_event";
+    case Kind::event_synchronize:
+      return "event_synchronize";
+    case Kind::event_query:
+      return "event_query";
+    case Kind::stream_synchronize:
+      return "stream_synchronize";
+    case Kind::device_synchronize:
+      return "device_synchronize";
+    case Kind::stream_create:
+      return "stream_create";
+    case Kind::stream_destroy:
+      return "stream_destroy";
+    case Kind::allocate:
+      return "allocate";
+    case Kind::release:
+      return "release";
+    case Kind::communicator_create:
+      return "communicator_create";
+    case Kind::communicator_destroy:
+      return "communicator_destroy";
+    case Kind::range_push:
+      return "range_push";
+    case Kind::range_pop:
+      return "range_pop";
+    case Kind::mark:
+      return "mark";
+    case Kind::step_boundary:
+      return "step_boundary";
+    case Kind::out_of_memory:
+      return "out_of_memory";
   }
   return "unknown";
 }

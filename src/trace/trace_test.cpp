@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -49,9 +51,16 @@ TEST_F(TraceTest, WhatIsWrittenIsRead) {
     Writer writer;
     ASSERT_TRUE(writer.open(path_));
     identify(writer);
-    Gemm gemm{.m = 4096, .n = 2048, .k = 1024, .batch = 2, .a = DType::bf16, .epilogue = Epilogue::bias_gelu};
+    Gemm gemm{.m = 4096,
+              .n = 2048,
+              .k = 1024,
+              .batch = 2,
+              .a = DType::bf16,
+              .epilogue = Epilogue::bias_gelu};
     define_op(writer, 0, Op{gemm, "cublasLtMatmul", {}});
-    define_op(writer, 1, Op{Solver{.m = 5, .n = 6, .flop_factor = 1.5}, "potrf", {{1, 2, 3}, {4, 5, 6}, 7, 8}});
+    define_op(
+        writer, 1,
+        Op{Solver{.m = 5, .n = 6, .flop_factor = 1.5}, "potrf", {{1, 2, 3}, {4, 5, 6}, 7, 8}});
     writer.append(launch(0));
     writer.append(Wide{.x = 2, .y = 1ULL << 40}, Record{Kind::allocate, 0, 0, 1, 0, 0, 9});
     writer.append(launch(1));
@@ -121,6 +130,64 @@ TEST_F(TraceTest, AKilledProcessKeepsEveryRecord) {
   EXPECT_EQ(recording->records.back().host_ns, count - 1);
 }
 
+TEST_F(TraceTest, AFullDiskStopsTheRecordingAndNotTheProgram) {
+  constexpr std::uint32_t count = 1000000;
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto* writer = new Writer;
+    if (!writer->open(path_)) _exit(1);
+    identify(*writer);
+    define_op(*writer, 0, Op{Fill{1}, "f", {}});
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{600000, 600000};  // of the recording; the tail was allocated before
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::mt19937 random(1);  // so that it does not compress away
+    for (std::uint32_t i = 0; i < count; ++i) writer->append(launch(0, random()));
+    define_op(*writer, 1, Op{Fill{2}, "g", {}});
+    _exit(writer->failure().empty() ? 2 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_FALSE(recording->complete);
+  EXPECT_GT(recording->records.size(), 65000u);  // one block and the full tail
+  EXPECT_LT(recording->records.size(), count);
+}
+
+TEST_F(TraceTest, AGraphLargerThanABlockIsKept) {
+  constexpr std::uint32_t nodes = 200000;
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    define_op(writer, 0, Op{Fill{1}, "f", {}});
+    writer.append(launch(0, 1));
+    Graph graph;
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+      graph.nodes.push_back({launch(0, i), {}});
+      if (i > 0) graph.nodes.back().after = {i - 1};
+    }
+    std::string bytes;
+    encode(graph, bytes);
+    ASSERT_GT(bytes.size(), format::tail_bytes);
+    writer.define(format::Define::graph, 0, bytes);
+    writer.append(Record{Kind::graph_launch, 0, 0, 2, 0, 0, 0});
+    writer.close();
+  }
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_TRUE(recording->complete);
+  ASSERT_EQ(recording->graphs.size(), 1u);
+  ASSERT_EQ(recording->graphs[0].nodes.size(), nodes);
+  EXPECT_EQ(recording->graphs[0].nodes.back().after, std::vector<std::uint32_t>{nodes - 2});
+  ASSERT_EQ(recording->records.size(), 2u);
+  EXPECT_EQ(recording->records[1].kind, Kind::graph_launch);
+}
+
 TEST_F(TraceTest, AStaleTailIsNotReadTwice) {
   Writer writer;
   ASSERT_TRUE(writer.open(path_));
@@ -129,7 +196,8 @@ TEST_F(TraceTest, AStaleTailIsNotReadTwice) {
   for (int i = 0; i < 1000; ++i) writer.append(launch(0));
   std::filesystem::copy(path_ + ".tail", directory_ + "/kept");
   writer.close();
-  std::filesystem::copy(directory_ + "/kept", path_ + ".tail");  // as after a crash between the two writes
+  std::filesystem::copy(directory_ + "/kept",
+                        path_ + ".tail");  // as after a crash between the two writes
   auto recording = read(path_);
   ASSERT_TRUE(recording) << recording.error().message;
   EXPECT_EQ(recording->records.size(), 1000u);

@@ -59,7 +59,8 @@ Status Writer::open(const std::string& path) {
   std::string tail = path + ".tail";
   tail_file_ = ::open(tail.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (tail_file_ < 0) return fail("cannot create", tail);
-  // Allocate for real: a write to a mapped hole on a full disk would kill the user's process (SIGBUS).
+  // Allocate for real: a write to a mapped hole on a full disk would kill the user's process
+  // (SIGBUS).
   if (int error = posix_fallocate(tail_file_, 0, format::tail_bytes)) {
     errno = error;
     return fail("no room on disk for", tail);
@@ -77,7 +78,7 @@ Status Writer::open(const std::string& path) {
 
 void Writer::append(const Wide& wide, const Record& record) {
   lock();
-  if (end_ - next_ < 2) rotate(2);
+  if (end_ - next_ < 2) rotate();
   if (end_ - next_ >= 2) {
     std::memcpy(static_cast<void*>(next_), &wide, sizeof wide);
     next_[1] = record;
@@ -87,40 +88,56 @@ void Writer::append(const Wide& wide, const Record& record) {
 }
 
 void Writer::define(format::Define what, std::uint64_t index, std::string_view payload) {
-  std::size_t units = 1 + (payload.size() + sizeof(Record) - 1) / sizeof(Record);
+  const std::size_t units = 1 + (payload.size() + sizeof(Record) - 1) / sizeof(Record);
+  const format::DefineUnit head{format::define_kind, what, 0,
+                                static_cast<std::uint32_t>(payload.size()), index};
   lock();
-  if (static_cast<std::size_t>(end_ - next_) < units) rotate(units);
-  if (static_cast<std::size_t>(end_ - next_) >= units && next_ != nullptr) {
-    format::DefineUnit head{format::define_kind, what, 0, static_cast<std::uint32_t>(payload.size()),
-                            index};
-    if (!payload.empty()) std::memcpy(static_cast<void*>(next_ + 1), payload.data(), payload.size());
-    std::memcpy(static_cast<void*>(next_), &head, sizeof head);  // last: its presence vouches for the payload
+  if (static_cast<std::size_t>(end_ - next_) < units) rotate();
+  if (static_cast<std::size_t>(end_ - next_) >= units) {
+    if (!payload.empty())
+      std::memcpy(static_cast<void*>(next_ + 1), payload.data(), payload.size());
+    std::memcpy(static_cast<void*>(next_), &head,
+                sizeof head);  // last: its presence vouches for the payload
     next_ += units;
+  } else if (next_ != nullptr) {
+    define_alone(head, payload, units);
   }
   unlock();
 }
 
-void Writer::rotate(std::size_t units) {
-  if (tail_ == nullptr) return;
-  if (units > static_cast<std::size_t>(end_ - begin_)) {
-    // A definition larger than a block (a graph of tens of thousands of nodes): write it as text the
-    // reader cannot use would be worse than saying so.
-    failure_ = "a definition of " + std::to_string(units * sizeof(Record)) + " bytes was left out";
-    return;
-  }
-  if (next_ != begin_ && !flush_block()) return;
+void Writer::define_alone(const format::DefineUnit& head, std::string_view payload,
+                          std::size_t units) {
+  if (units * sizeof(Record) > format::largest_block)
+    return stop("a definition of " + std::to_string(payload.size()) +
+                " bytes has no room in a block");
+  std::vector<char> block(units * sizeof(Record));
+  std::memcpy(block.data(), &head, sizeof head);
+  std::memcpy(block.data() + sizeof head, payload.data(), payload.size());
+  if (write_block(block.data(), block.size())) tail_->sequence = ++sequence_;
+}
+
+void Writer::rotate() {
+  if (next_ != nullptr && next_ != begin_) flush_block();
 }
 
 bool Writer::flush_block() {
-  std::size_t raw = static_cast<std::size_t>(next_ - begin_) * sizeof(Record);
+  const std::size_t raw = static_cast<std::size_t>(next_ - begin_) * sizeof(Record);
+  if (!write_block(begin_, raw)) return false;
+  tail_->sequence = format::tail_invalid;
+  std::memset(static_cast<void*>(begin_), 0, raw);
+  tail_->sequence = ++sequence_;
+  next_ = begin_;
+  return true;
+}
+
+bool Writer::write_block(const void* units, std::size_t raw) {
   std::vector<char> stored(sizeof(format::BlockHeader) + ZSTD_compressBound(raw));
   std::size_t size = ZSTD_compress(stored.data() + sizeof(format::BlockHeader),
-                                   stored.size() - sizeof(format::BlockHeader), begin_, raw, 1);
+                                   stored.size() - sizeof(format::BlockHeader), units, raw, 1);
   if (ZSTD_isError(size)) return stop("cannot compress"), false;
-  format::BlockHeader header{format::block_magic, static_cast<std::uint32_t>(size),
-                             static_cast<std::uint32_t>(raw),
-                             format::checksum(stored.data() + sizeof(format::BlockHeader), size),
-                             sequence_};
+  format::BlockHeader header{
+      format::block_magic, static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(raw),
+      format::checksum(stored.data() + sizeof(format::BlockHeader), size), sequence_};
   std::memcpy(stored.data(), &header, sizeof header);
   off_t before = lseek(file_, 0, SEEK_END);
   if (!write_all(file_, stored.data(), sizeof header + size)) {
@@ -129,10 +146,6 @@ bool Writer::flush_block() {
     // The tail keeps the last megabyte, so nothing recorded so far is lost.
     return stop(why), false;
   }
-  tail_->sequence = format::tail_invalid;
-  std::memset(static_cast<void*>(begin_), 0, raw);
-  tail_->sequence = ++sequence_;
-  next_ = begin_;
   return true;
 }
 

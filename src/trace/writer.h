@@ -1,6 +1,6 @@
-// Writes one recording. The hot path (append) is a spin lock and a 16-byte store into a mapped file:
-// the kernel keeps what was written even if the process is killed the next moment. A full megabyte is
-// compressed and appended to the recording proper.
+// Writes one recording. The hot path (append) is a spin lock and a 16-byte store into a mapped
+// file: the kernel keeps what was written even if the process is killed the next moment. A full
+// megabyte is compressed and appended to the recording proper.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class Writer {
   void append(const Record& record) {
     lock();
     if (next_ == end_) [[unlikely]]
-      rotate(1);
+      rotate();
     if (next_ != end_) *next_++ = record;
     unlock();
   }
@@ -50,8 +50,11 @@ class Writer {
     while (busy_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
   }
   void unlock() { busy_.clear(std::memory_order_release); }
-  void rotate(std::size_t units);  // makes room, under the lock; on failure leaves next_ == end_
+  void rotate();  // makes room, under the lock; on failure leaves next_ == end_
   bool flush_block();
+  // A definition larger than the tail.
+  void define_alone(const format::DefineUnit& head, std::string_view payload, std::size_t units);
+  bool write_block(const void* units, std::size_t raw);
   void stop(const std::string& why);
 
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
