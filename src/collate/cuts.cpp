@@ -41,23 +41,38 @@ struct Best {
   }
 };
 
-// Where an update ends, if updates with no training work (a matrix product, …) between them belong
-// together, every update is the same and most segments are alike: the usual shape of a run, also
-// with an evaluation or a pause in it. Updates spread through the backward pass differ by layer and
-// are refused.
+struct Update {
+  std::size_t end{};
+  std::uint64_t hash{};
+};
+
+// After how many updates the same ones follow in the same order; 0 if they never do.
+std::size_t period(const std::vector<Update>& updates) {
+  for (std::size_t p = 1; 2 * p <= updates.size() || p == 1; ++p) {
+    std::size_t i = p;
+    while (i < updates.size() && updates[i].hash == updates[i - p].hash) ++i;
+    if (i >= updates.size()) return p;
+  }
+  return 0;
+}
+
+// Where a round of updates ends. Updates with no training work (a matrix product, …) between them
+// belong together. One optimizer updates once a step: the usual shape of a run, also with an
+// evaluation or a pause in it. Several that take turns (a generator and five times its critic), or
+// updates of single layers inside the backward pass, repeat after a round, and that is the step.
 Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size_t>& at) {
-  Cuts cuts;
-  std::uint64_t first{}, hash{};
+  std::vector<Update> updates;
+  std::uint64_t hash{};
   for (std::size_t i = 0; i < at.size(); ++i) {
     hash = mix(hash, sequence.exact(at[i], at[i] + 1));
     if (i + 1 < at.size() && sequence.heavy_between(at[i], at[i + 1]) == 0) continue;
-    if (cuts.empty())
-      first = hash;
-    else if (hash != first)
-      return {};
-    cuts.push_back(at[i] + 1);
+    updates.push_back({at[i] + 1, hash});
     hash = 0;
   }
+  const std::size_t round = period(updates);
+  Cuts cuts;
+  if (round > 0)
+    for (std::size_t i = round - 1; i < updates.size(); i += round) cuts.push_back(updates[i].end);
   open_first(sequence, cuts);
   return cuts;
 }

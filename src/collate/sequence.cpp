@@ -25,7 +25,8 @@ struct Symbol {
 };
 
 // Which list kernels update the parameters. Those of a named optimizer, if there are any; else all
-// that go over a good part of them: lists are also clipped, scaled and copied, a few elements at a time.
+// that go over a good part of them: lists are also clipped, scaled and copied, a few elements at a
+// time.
 class Updates {
  public:
   explicit Updates(const std::vector<Op>& ops) {
@@ -111,43 +112,71 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   const std::size_t segments = cuts.size() - 1;
   // Initialization is not part of what a division into steps should cover.
   const auto all = static_cast<double>(sequence.size() - std::min(sequence.first_heavy(), cuts[0]));
-  // The signature that covers most of the sequence is what a step looks like.
-  auto judge = [&](double weight, auto&& signature) {
-    std::unordered_map<std::uint64_t, std::pair<std::size_t, std::size_t>> seen;  // count, symbols
+  bool settled = false;  // most steps are one and the same
+  struct Kind {
+    std::uint64_t signature{};
+    std::size_t whole{}, symbols{}, length{};
+    std::size_t endings{};  // segments that end like it: it, perhaps with an evaluation before
+  };
+  // The kind of segment that covers most of the sequence is what a step looks like.
+  auto judge = [&](double weight, bool same_work, auto&& signature) {
+    std::vector<Kind> kinds;
+    std::unordered_map<std::uint64_t, std::size_t> index;
     std::size_t longest = 0;
     for (std::size_t k = 0; k < segments; ++k) {
-      auto& [count, symbols] = seen[signature(cuts[k], cuts[k + 1])];
-      ++count, symbols += cuts[k + 1] - cuts[k];
-      longest = std::max(longest, cuts[k + 1] - cuts[k]);
+      const std::size_t length = cuts[k + 1] - cuts[k];
+      const std::uint64_t key = signature(cuts[k], cuts[k + 1]);
+      const auto [at, fresh] = index.try_emplace(key, kinds.size());
+      if (fresh) kinds.push_back({key});
+      Kind& kind = kinds[at->second];
+      ++kind.whole, kind.symbols += length, kind.length = length;
+      longest = std::max(longest, length);
     }
-    std::uint64_t modal{};
-    std::pair<std::size_t, std::size_t> top{};
-    for (const auto& [key, value] : seen)
-      if (value.second > top.second || (value.second == top.second && key < modal))
-        modal = key, top = value;
-    if (top.first < 2) return;
-    double score = weight * static_cast<double>(top.second) / all * static_cast<double>(top.first) /
-                   static_cast<double>(segments);
-    if (score <= best.score) return;
-    best.score = score;
+    std::erase_if(kinds, [](const Kind& kind) { return kind.whole < 2; });
+    if (kinds.empty()) return;
+    std::sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) {
+      return std::tuple(a.symbols, b.signature) > std::tuple(b.symbols, a.signature);
+    });
+    // All segments of few kinds are compared with each: more kinds than these are no steps.
+    constexpr std::size_t most_kinds = 8;
+    if (kinds.size() > most_kinds) kinds.resize(most_kinds);
+    for (Kind& kind : kinds) {
+      kind.endings = kind.whole;
+      for (std::size_t k = 0; same_work && k < segments; ++k)
+        kind.endings += cuts[k + 1] - cuts[k] > kind.length &&
+                        signature(cuts[k + 1] - kind.length, cuts[k + 1]) == kind.signature;
+    }
+    auto score = [&](const Kind& kind) {
+      const std::size_t covered = kind.symbols + (kind.endings - kind.whole) * kind.length;
+      return weight * static_cast<double>(covered) / all * static_cast<double>(kind.endings) /
+             static_cast<double>(segments);
+    };
+    const Kind* top = &kinds[0];
+    for (const Kind& kind : kinds)
+      if (score(kind) > score(*top)) top = &kind;
+    if (score(*top) <= best.score) return;
+    best.score = score(*top);
+    // Sizes differ, but most steps are one and the same: the others are a last, smaller batch.
+    if (settled) return;
     // Of the steps, the most frequent kind is the steady one: an evaluation may make others long.
-    for (const auto& [key, value] : seen)
-      if (value.second >= value.first * longest / 20 &&
-          std::tuple(value.first, value.second, ~key) > std::tuple(top.first, top.second, ~modal))
-        modal = key, top = value;
+    for (const Kind& kind : kinds)
+      if (kind.length >= longest / 20 && kind.endings > top->endings) top = &kind;
+    settled = same_work && 2 * top->endings > segments;
     best.steady.clear();
     for (std::size_t k = 0; k < segments; ++k)
-      best.steady.push_back(signature(cuts[k], cuts[k + 1]) == modal);
+      best.steady.push_back(signature(cuts[k], cuts[k + 1]) == top->signature);
   };
-  judge(1.0, [&](std::size_t a, std::size_t b) { return sequence.exact(a, b); });
-  judge(0.9, [&](std::size_t a, std::size_t b) { return sequence.shape(a, b); });
+  judge(1.0, true, [&](std::size_t a, std::size_t b) { return sequence.exact(a, b); });
+  const bool equal = settled;
+  judge(0.9, true, [&](std::size_t a, std::size_t b) { return sequence.shape(a, b); });
+  settled = equal;  // steps of one code may still differ from all others by their data
   // Data-dependent jitter: steps of nearly the same length.
   std::vector<std::size_t> lengths;
   for (std::size_t k = 0; k < segments; ++k) lengths.push_back(cuts[k + 1] - cuts[k]);
   std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(segments / 2),
                    lengths.end());
   auto median = static_cast<double>(lengths[segments / 2]);
-  judge(0.7, [&](std::size_t a, std::size_t b) {
+  judge(0.7, false, [&](std::size_t a, std::size_t b) {
     double length = static_cast<double>(b - a);
     return std::uint64_t{length >= 0.9 * median && length <= 1.1 * median};
   });

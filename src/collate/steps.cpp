@@ -69,9 +69,10 @@ class Finder {
     };
     if (accept(StepsFoundBy::annotation, by_annotation, 2)) return {};
     if (accept(StepsFoundBy::optimizer, by_optimizer, 2)) return {};
+    // One update after training work is one step, whatever repeats inside it (layers do).
+    if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
     if (accept(StepsFoundBy::period, by_period, 2)) return {};
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
-    if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);
     job_.notes.push_back(
         "no repeating step was found: the whole run after initialization counts as one");
@@ -138,8 +139,28 @@ class Finder {
       begin.back() = std::min(begin.back(), after_work(cuts[c].back()) + tail);
     }
     job_.found_by = by;
+    note_others(cuts[0], steady);
     measure(std::move(steady));
     return true;
+  }
+
+  // Steps with other training work than the measured ones are not measured: that is said. The first
+  // sets up, and one that logs a number does the same work.
+  void note_others(const Cuts& cuts, const std::vector<std::uint8_t>& steady) {
+    const auto typical = static_cast<std::size_t>(
+        std::find(steady.begin(), steady.end(), std::uint8_t{1}) - steady.begin());
+    if (typical == steady.size()) return;
+    const Sequence& sequence = sequences_[0];
+    auto work = [&](std::size_t k) { return sequence.heavy_between(cuts[k], cuts[k + 1]); };
+    auto code = [&](std::size_t k) { return sequence.shape(cuts[k], cuts[k + 1]); };
+    std::size_t others = 0;
+    for (std::size_t k = 1; k < steady.size(); ++k)
+      others += steady[k] == 0 && (work(k) != work(typical) || code(k) == code(typical));
+    if (others > 0)
+      job_.notes.push_back(fmt::format(
+          "{} of {} steps do other work than most (an evaluation before them, another batch size) "
+          "and are not measured",
+          others, steady.size()));
   }
 
   // Steady steps count; the first ones are left out while they still set up or their host is slow.

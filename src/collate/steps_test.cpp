@@ -98,6 +98,65 @@ TEST(Steps, EvaluationInBetweenIsNotMeasured) {
   EXPECT_EQ(job.measured[5], 1);
 }
 
+TEST(Steps, EvaluationBeforeEverySecondStepIsNotMeasured) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 12; ++s) {
+    if (s % 2 == 1)
+      for (int l = 0; l < 30; ++l) gemm(r, 10).kernel(5, "norm");
+    micro_batch(r);
+    r.optimizer(100);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 12u);
+  for (std::size_t s = 4; s < 12; ++s) EXPECT_EQ(job.measured[s], s % 2 == 0) << s;
+  ASSERT_FALSE(job.notes.empty());
+  EXPECT_NE(job.notes[0].find("6 of 12 steps do other work"), std::string::npos) << job.notes[0];
+}
+
+TEST(Steps, ASmallerLastBatchIsNotMeasured) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 16; ++s) {
+    gemm(r, s % 4 == 3 ? 7 : 10).kernel(5, "norm");
+    r.optimizer(100);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 16u);
+  for (std::size_t s = 2; s < 16; ++s) EXPECT_EQ(job.measured[s], s % 4 != 3) << s;
+}
+
+TEST(Steps, OptimizersThatTakeTurnsMakeOneStep) {
+  for (int critics : {1, 5}) {
+    RecordingBuilder r;
+    initialize(r);
+    auto critic = r.op({OptimizerStep{OptimizerKind::adamw, 1000, 5}, "critic"});
+    auto generator = r.op({OptimizerStep{OptimizerKind::adamw, 3000, 9}, "generator"});
+    for (int s = 0; s < 4; ++s) {
+      for (int c = 0; c < critics; ++c) {
+        micro_batch(r, 2);
+        r.add(trace::Kind::launch, critic);
+      }
+      micro_batch(r, 5);
+      r.add(trace::Kind::launch, generator);
+    }
+    job::Job job = found(r);
+    EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+    EXPECT_EQ(job.steps(), 4u) << critics;
+  }
+}
+
+TEST(Steps, OneUpdateIsOneStepHoweverManyLayers) {
+  RecordingBuilder r;
+  initialize(r);
+  micro_batch(r, 40);
+  r.add(trace::Kind::launch, r.op({OptimizerStep{OptimizerKind::adamw, 1000, 5}, "adamw"}));
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 1u);
+  EXPECT_FALSE(job.notes.empty());
+}
+
 TEST(Steps, ByPeriodWithoutAnyOptimizerOp) {
   RecordingBuilder r;
   initialize(r);
