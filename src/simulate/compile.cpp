@@ -106,6 +106,7 @@ class ClassCompiler {
       t.resource = resource_of(op);
       t.share = model_.kernel_share(op);
       t.memory_bound = Model::memory_bound(op.work);
+      t.blocks = model_.product_blocks(op.work);
     }
   }
 

@@ -188,7 +188,9 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
                         .ns));
         }
   if (length <= 0) return {step_ns, step_ns};
-  double down = 0, up = 0;
+  // What all of a step has in common is no family's: the clock of the board, the age of libraries.
+  const double common = plan.model.board_uncertainty * length;
+  double down = common * common, up = common * common;
   for (const auto& [family, sums] : families) {
     down += sums.first * sums.first;
     up += sums.second * sums.second;

@@ -17,7 +17,8 @@ std::vector<CriticalLink> critical_path(const Plan& plan,
                                         std::int64_t end);
 
 // 80 % interval of the step: errors of one family of ops are taken to go the same way, those of
-// different families to be independent. `path` may be empty: then all work of the job is weighed.
+// different families to be independent, and the board's own (Model::board_uncertainty) to lie on
+// all. `path` may be empty: then all work of the job is weighed.
 struct Interval {
   double low_ns{}, high_ns{};
 };

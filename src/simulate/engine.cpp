@@ -197,6 +197,7 @@ void Engine::start(std::uint32_t index) {
       lane.share = time.share;
       lane.resource = time.resource;
       lane.memory_bound = time.memory_bound;
+      lane.blocks = time.blocks;
       if (time.resource == Resource::compute) {
         lane.what = Class::compute;
         begin(index);

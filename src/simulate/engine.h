@@ -104,7 +104,7 @@ class Engine {
     Cause cause;                // of `ready`, later of the start
     std::int64_t started{}, updated{};
     std::int64_t remaining{};  // work: ns · 2^16
-    std::uint32_t rate{}, share{};
+    std::uint32_t rate{}, share{}, blocks{};
     std::uint32_t missing{};          // meets
     std::uint32_t waiter_next{none};  // in a ticket's list
     std::uint32_t closed{};           // places of the launch queue freed

@@ -95,7 +95,7 @@ void Engine::set_rates(Gpu& gpu) {
     Lane& lane = lanes_[i];
     std::uint32_t got = std::min(left, lane.share);
     left -= got;
-    std::uint64_t rate = got == lane.share ? one : (std::uint64_t{got} << one_shift) / lane.share;
+    std::uint64_t rate = model_.rate_on(got, lane.share, lane.blocks);
     if (transferring > 0)
       rate = model_.beside_transfers(rate, std::min(lost, one / 2), lane.memory_bound);
     finish(i, lane, static_cast<std::uint32_t>(rate));

@@ -60,10 +60,13 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   m.max_communication_share =
       fraction(std::clamp(extra("overlap.max_communication_share", 0.5), 0.0, 0.95));
   m.memory_bound_share = fraction(extra("overlap.memory_bound_share", 0.6));
-  m.host_uncertainty = std::clamp(extra("host.uncertainty", 0.1), 0.0, 1.0);
+  m.host_uncertainty =
+      std::clamp(extra("host.uncertainty", extra("uncertainty.host", 0.1)), 0.0, 1.0);
+  m.board_uncertainty = std::clamp(extra("uncertainty.board", 0), 0.0, 1.0);
   m.share_links = extra("overlap.share_links", 1) != 0;
   const catalog::Gpu& gpu = cluster.gpu;
   m.sms = std::max(1, gpu.sms);
+  m.persistent_products = gpu.capability_major >= 9 && extra("overlap.persistent_products", 1) != 0;
   m.gpus_per_node = std::max(1, cluster.gpus_per_node);
   if (gpu.max_threads_per_sm > 0) m.max_threads_per_sm = gpu.max_threads_per_sm;
   if (gpu.max_blocks_per_sm > 0) m.max_blocks_per_sm = gpu.max_blocks_per_sm;
@@ -72,7 +75,27 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   return m;
 }
 
+std::uint32_t Model::product_blocks(const Work& work) const {
+  const auto* gemm = std::get_if<Gemm>(&work);
+  if (gemm == nullptr || gemm->m <= 0 || gemm->n <= 0) return 0;
+  // The tile most kernels of the libraries have, or nearly.
+  auto tiles = [](std::int64_t size) {
+    return static_cast<double>(size / 128 + (size % 128 != 0));
+  };
+  double blocks =
+      tiles(gemm->m) * tiles(gemm->n) * static_cast<double>(std::max<std::int64_t>(1, gemm->batch));
+  // A long sum is divided among the SMs that would have nothing to do.
+  if (blocks < sms)
+    blocks = std::min<double>(
+        sms, blocks * static_cast<double>(std::max<std::int64_t>(1, gemm->k / 512)));
+  const bool persistent =
+      persistent_products && gemm->compute != DType::f32 && gemm->compute != DType::f64;
+  return static_cast<std::uint32_t>(std::min(blocks, persistent ? sms : 1e6));
+}
+
 std::uint32_t Model::kernel_share(const Op& op) const {
+  if (std::uint32_t blocks = product_blocks(op.work); blocks > 0)
+    return fraction(static_cast<double>(blocks) / sms);
   std::uint32_t most = memory_bound(op.work) ? memory_bound_share : one;
   const Geometry& g = op.geometry;
   std::uint64_t blocks = g.blocks();

@@ -31,9 +31,11 @@ struct Model {
   std::uint32_t communication_rate{one};  // of transfers while a kernel runs
   std::uint32_t max_communication_share{one};
   std::uint32_t memory_bound_share{one};
-  double host_uncertainty{};  // of recorded host time on another host
-  bool take_sms{true};        // communication takes SMs from kernels
+  double host_uncertainty{};   // of recorded host time on another host
+  double board_uncertainty{};  // of whatever runs on this board, all one way
+  bool take_sms{true};         // communication takes SMs from kernels
   bool share_links{true};
+  bool persistent_products{};  // one block an SM takes tile after tile, whatever their number
   int sms{1}, gpus_per_node{1};
   int max_threads_per_sm{2048}, max_blocks_per_sm{32}, registers_per_sm{65536};
   std::int64_t shared_per_sm{};
@@ -48,6 +50,21 @@ struct Model {
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
   // Share of the SMs that one kernel keeps busy.
   std::uint32_t kernel_share(const Op& op) const;
+  // Blocks of a matrix product, each at work on an SM of its own to its end; 0: not known to be so.
+  std::uint32_t product_blocks(const Work& work) const;
+  // Rate of a kernel that wants `share` of the SMs and gets `got`. Blocks of a product that find no
+  // SM wait until others are done: with few of them, losing an SM in ten halves the rate.
+  std::uint32_t rate_on(std::uint32_t got, std::uint32_t share, std::uint32_t blocks) const {
+    if (got >= share) return one;
+    if (blocks == 0 || got == 0)
+      return static_cast<std::uint32_t>((std::uint64_t{got} << one_shift) / share);
+    auto waves = [&](std::uint32_t part) {
+      auto slots = (std::uint64_t{part} * static_cast<std::uint64_t>(sms) + one / 2) >> one_shift;
+      slots = slots > 0 ? slots : 1;
+      return (blocks + slots - 1) / slots;
+    };
+    return static_cast<std::uint32_t>((waves(share) << one_shift) / waves(got));
+  }
   std::uint32_t channel_share(int channels) const;
   // Share of the memory bandwidth that a communication takes: what goes out is read, what comes in
   // is written.

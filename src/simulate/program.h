@@ -69,6 +69,7 @@ struct WorkTime {
   std::uint32_t share{one};
   Resource resource{Resource::compute};
   bool memory_bound{};
+  std::uint32_t blocks{};  // see Model::product_blocks
   double low_ns{}, high_ns{};
 };
 

@@ -7,11 +7,14 @@
 
 #include "collate/testing/recording_builder.h"
 #include "maya/collate.h"
+#include "simulate/model.h"
 #include "simulate/testing/plain_machine.h"
 
 namespace maya {
 namespace {
 
+using simulate::Model;
+using simulate::one;
 using simulate::Timeline;
 using testing::plain_cluster;
 using testing::RecordingBuilder;
@@ -35,9 +38,9 @@ Timeline run(const job::Job& job, const catalog::Cluster& cluster = plain_cluste
 }
 
 Timeline run(RecordingBuilder& r, const catalog::Cluster& cluster = plain_cluster()) {
-  std::vector<trace::Recording> one;
-  one.push_back(r.done());
-  return run(collated(std::move(one)), cluster);
+  std::vector<trace::Recording> ranks;
+  ranks.push_back(r.done());
+  return run(collated(std::move(ranks)), cluster);
 }
 
 TEST(Simulate, KernelsOfOneStreamFollowEachOther) {
@@ -289,6 +292,37 @@ TEST(Simulate, IntervalWidensWithTheUncertaintyOfWhatIsOnThePath) {
   two.kernel(1000).optimizer(1000);
   t = run(two);
   EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);  // two: independent
+  catalog::Cluster cluster = plain_cluster();
+  cluster.extra["uncertainty.board"] = 0.1;  // lies on both
+  RecordingBuilder same;
+  same.kernel(1000).optimizer(1000);
+  t = run(same, cluster);
+  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(3.0), 1e-6);
+}
+
+TEST(Simulate, ProductsLoseWholeWavesOfBlocksBesideCommunication) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.gpu.sms = 132;
+  auto model = [&](int capability) {
+    cluster.gpu.capability_major = capability;
+    return Model::from(cluster, {});
+  };
+  Op large, small;
+  large.work = Gemm{.m = 14336, .n = 16384, .k = 4096, .compute = DType::bf16};
+  small.work = Gemm{.m = 1024, .n = 1024, .k = 256, .compute = DType::bf16};
+  const std::uint32_t left = one / 132 * 108;
+  Model hopper = model(9), ampere = model(8);
+  // One block an SM to the end: those without an SM start when the others are done.
+  EXPECT_EQ(hopper.product_blocks(large.work), 132u);
+  EXPECT_EQ(hopper.rate_on(left, hopper.kernel_share(large), 132), one / 2);
+  // Many blocks one after the other: nearly the share of the SMs.
+  EXPECT_NEAR(ampere.rate_on(left, one, ampere.product_blocks(large.work)), one * 108.0 / 132,
+              0.01 * one);
+  // Fewer blocks than SMs are left: nothing is lost.
+  EXPECT_EQ(hopper.product_blocks(small.work), 64u);
+  EXPECT_EQ(
+      hopper.rate_on(std::min(left, hopper.kernel_share(small)), hopper.kernel_share(small), 64),
+      one);
 }
 
 TEST(Simulate, ClusterTooSmallIsSaid) {

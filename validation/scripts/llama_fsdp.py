@@ -13,11 +13,15 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.device_mesh import init_device_mesh
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 from common import finish, measure, start
+
+try:
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+except ImportError:  # before torch 2.6
+    from torch.distributed._composable.fsdp import MixedPrecisionPolicy, fully_shard
 
 MODELS = {  # width, layers, heads, key-value heads, hidden, vocabulary
     "llama3-8b": (4096, 32, 32, 8, 14336, 128256),

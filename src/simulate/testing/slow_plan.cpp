@@ -83,6 +83,7 @@ class Writing {
     n.what = Node::What::kernel;
     n.share = model_.kernel_share(op);
     n.memory_bound = Model::memory_bound(op.work);
+    n.blocks = model_.product_blocks(op.work);
     n.work = std::max<std::int64_t>(1, std::llround(estimator_(op).ns)) << one_shift;
     if (const auto* copy = std::get_if<Copy>(&op.work);
         copy && copy->direction != CopyDirection::device) {

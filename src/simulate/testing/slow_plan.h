@@ -22,6 +22,7 @@ struct Node {
   int chain{};
   std::uint32_t share{};
   bool memory_bound{};
+  std::uint32_t blocks{};
   std::uint32_t memory{};     // communication: share of the memory bandwidth it takes
   int engine{-1};             // copies
   double alone{};             // communication: bytes per ns

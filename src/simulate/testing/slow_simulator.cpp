@@ -197,7 +197,7 @@ class Slow {
       for (Node* n : kernels) {
         std::uint32_t got = std::min(left, n->share);
         left -= got;
-        std::uint64_t rate = (std::uint64_t{got} << one_shift) / n->share;
+        std::uint64_t rate = model_.rate_on(got, n->share, n->blocks);
         std::uint32_t lost = 0;
         for (const Node* transfer : transfers) lost += transfer->memory;
         if (!transfers.empty())
