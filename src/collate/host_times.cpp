@@ -94,7 +94,7 @@ void settle_host_times(job::Job& job) {
       if (!same) continue;
       for (std::size_t i = 0; i < first.stretches.size(); ++i) {
         for (std::size_t k = 0; k < steps.size(); ++k) times[k] = steps[k][thread].stretches[i].ns;
-        const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 4);
+        const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
         std::nth_element(times.begin(), at, times.end());
         for (auto& step : steps) shrink(records, step[thread], step[thread].stretches[i], *at);
       }

@@ -7,9 +7,9 @@ namespace maya::collate {
 
 // The same call of every steady step costs the host the same; what differs is the recording
 // machine's doing: other ranks on the same cores, cold caches after a switch, interrupts. That only
-// ever adds. So what a thread takes from one piece of work to the next becomes the lower quartile
-// of what it was in the steady steps, where it was more. Work is matched thread by thread; a thread
-// whose work differs between steps is left as it was.
+// ever adds. So what a thread takes from one piece of work to the next becomes the lower eighth of
+// what it was in the steady steps (of up to eight, the least), where it was more. Work is matched
+// thread by thread; a thread whose work differs between steps is left as it was.
 void settle_host_times(job::Job& job);
 
 }  // namespace maya::collate
