@@ -239,6 +239,21 @@ struct CUDA_KERNEL_NODE_PARAMS_v2_st {
 };
 using CUDA_KERNEL_NODE_PARAMS = CUDA_KERNEL_NODE_PARAMS_v2_st;
 
+// cuGraphAddKernelNode.
+struct CUDA_KERNEL_NODE_PARAMS_st {
+  CUfunction func;
+  unsigned int gridDimX;
+  unsigned int gridDimY;
+  unsigned int gridDimZ;
+  unsigned int blockDimX;
+  unsigned int blockDimY;
+  unsigned int blockDimZ;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+using CUDA_KERNEL_NODE_PARAMS_v1 = CUDA_KERNEL_NODE_PARAMS_st;
+
 struct CUDA_MEMSET_NODE_PARAMS_st {
   CUdeviceptr dst;
   size_t pitch;
@@ -261,6 +276,50 @@ struct CUDA_CONDITIONAL_NODE_PARAMS {
   unsigned int size;
   CUgraph* phGraph_out;
   CUcontext ctx;
+};
+
+enum CUgraphChildGraphNodeOwnership_enum : int {
+  CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
+  CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
+};
+
+// The kind-tagged form of cuGraphAddNode (12.2 on). Only the members that bodies read are spelled out; the union is
+// always 29 words.
+struct CUgraphNodeParams_st {
+  CUgraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_KERNEL_NODE_PARAMS_v2_st kernel;
+    struct {
+      int flags;
+      int reserved;
+      CUcontext copyCtx;
+      CUDA_MEMCPY3D copyParams;
+    } memcpy;
+    CUDA_MEMSET_NODE_PARAMS_st memset;
+    CUDA_HOST_NODE_PARAMS_st host;
+    struct {
+      CUgraph graph;
+      CUgraphChildGraphNodeOwnership_enum ownership;  // 12.9 on, 0 before
+    } graph;
+    struct {
+      char poolProps[88];
+      const void* accessDescs;
+      size_t accessDescCount;
+      size_t bytesize;
+      CUdeviceptr dptr;
+    } alloc;
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
+};
+static_assert(sizeof(CUgraphNodeParams_st) == 256);
+using CUgraphNodeParams = CUgraphNodeParams_st;
+
+enum CUstreamUpdateCaptureDependencies_flags_enum : int {
+  CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
+  CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
 };
 
 struct CUgraphEdgeData_st {

@@ -105,6 +105,7 @@ struct cudaGraphNodeParams {
     cudaHostNodeParams host;
     struct {
       cudaGraph_t graph;
+      int ownership;  // 12.9 on, 0 before
     } graph;
     struct {
       cudaEvent_t event;

@@ -97,8 +97,34 @@ MAYA_EXPORT int graph_instantiate(void* graph, GraphExec*& executable);
 MAYA_EXPORT int graph_update(void* executable, void* graph);
 MAYA_EXPORT int graph_launch(void* executable, void* stream);
 MAYA_EXPORT int graph_exec_destroy(void* handle);
+// A copy whose nodes have the same places.
+MAYA_EXPORT Graph* graph_clone(const Graph& graph);
+// Adds edges from[i] -> to[i], or removes them.
+MAYA_EXPORT int graph_connect(void* graph, void* const* from, void* const* to, std::size_t count,
+                              bool join);
+MAYA_EXPORT std::vector<Node*> nodes_of(const Graph& graph, bool roots_only);
+MAYA_EXPORT std::vector<Node*> nodes_before(const Node& node);
+MAYA_EXPORT std::vector<Node*> nodes_after(const Node& node);
+// As CUDA lists nodes: without `out` only their count, else as many as fit and nulls behind them.
+MAYA_EXPORT int list_nodes(const std::vector<Node*>& nodes, void** out, std::size_t* count);
+MAYA_EXPORT int graph_print(void* graph, const char* path);  // in the language of Graphviz
+// A node of the graph this executable was made from has other parameters now.
+MAYA_EXPORT int executable_changed(void* executable, Node& node);
+// Nodes the stream's next captured one will wait for; the list is the thread's until its next call.
+MAYA_EXPORT int capture_info(void* stream, int* status, std::uint64_t* id, Graph** graph,
+                             const std::vector<void*>*& after);
+MAYA_EXPORT int capture_depend(void* stream, void* const* nodes, std::size_t count, bool replace);
+// What a node stands for. A child graph is copied unless it is given away; bodies of a conditional
+// run once.
+MAYA_EXPORT int node_child(Node& node, void* graph, bool give_away = false);
+MAYA_EXPORT int node_bodies(Node& node, unsigned count, void**& graphs);
+MAYA_EXPORT int node_allocation(Node& node, std::uint64_t bytes, std::uint64_t& address);
+MAYA_EXPORT std::uint64_t new_conditional(void* graph);
 // Op record for a kernel, copy or fill node.
-MAYA_EXPORT int node_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments);
+MAYA_EXPORT int node_kernel(Node& node, Function& function, const Geometry& geometry,
+                            void* const* arguments);
+MAYA_EXPORT int node_kernel_packed(Node& node, Function& function, const Geometry& geometry,
+                                   const void* buffer, std::size_t bytes);
 MAYA_EXPORT int node_copy(Node& node, const Area& area);
 MAYA_EXPORT int node_fill(Node& node, std::uint64_t bytes);
 

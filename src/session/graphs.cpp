@@ -83,6 +83,7 @@ void fill_executable(GraphExec& executable, const Graph& graph) {
   executable.model_ns = modelled(flat);
   executable.definition = state().recorder.graph(flat);
   executable.source = graph.nodes;
+  executable.changed = nullptr;
 }
 
 }  // namespace
@@ -205,8 +206,11 @@ int graph_destroy(void* handle) {
   State& s = state();
   Graph* graph = s.graphs.find(handle);
   if (graph == nullptr) return code::invalid_value;
+  s.executables.each([&](GraphExec& executable) {
+    if (executable.changed == graph) fill_executable(executable, *graph);
+  });
   for (Node* node : graph->nodes) {
-    if (node->child != nullptr && node->child->owned_by_node) graph_destroy(node->child);
+    if (node->child != nullptr) graph_destroy(node->child);
     s.nodes.destroy(node);
   }
   s.graphs.destroy(handle);
@@ -256,6 +260,7 @@ int graph_launch(void* executable_handle, void* stream_handle) {
   State& s = state();
   GraphExec* executable = s.executables.find(executable_handle);
   if (executable == nullptr) return code::invalid_value;
+  if (executable->changed != nullptr) fill_executable(*executable, *executable->changed);
   if (stream->capture != nullptr) {
     trace::Record record{};
     record.kind = trace::Kind::graph_launch;

@@ -441,19 +441,37 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
   return enqueue(*stream, trace::Kind::launch, op);
 }
 
-int launch_packed(Function& function, const Geometry& geometry, const void* buffer, std::size_t bytes, void* stream) {
+namespace {
+// Pointers to the arguments in a buffer that has them all.
+int unpack_arguments(Function& function, const void* buffer, std::size_t bytes,
+                     std::vector<void*>& arguments) {
   if (int error = resolve(function)) return error;
-  std::vector<void*> arguments;
   for (std::size_t i = 0; i < function.code.parameter_offsets.size(); ++i) {
     if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] > bytes) return code::invalid_value;
     arguments.push_back(const_cast<char*>(static_cast<const char*>(buffer)) + function.code.parameter_offsets[i]);
   }
+  return code::success;
+}
+}  // namespace
+
+int launch_packed(Function& function, const Geometry& geometry, const void* buffer,
+                  std::size_t bytes, void* stream) {
+  std::vector<void*> arguments;
+  if (int error = unpack_arguments(function, buffer, bytes, arguments)) return error;
   return launch(function, geometry, arguments.data(), stream);
+}
+
+int node_kernel_packed(Node& node, Function& function, const Geometry& geometry, const void* buffer,
+                       std::size_t bytes) {
+  std::vector<void*> arguments;
+  if (int error = unpack_arguments(function, buffer, bytes, arguments)) return error;
+  return node_kernel(node, function, geometry, arguments.data());
 }
 
 int node_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments) {
   if (int error = resolve(function)) return error;
   const auto& sizes = function.code.parameter_sizes;
+  if (arguments == nullptr && !sizes.empty()) return code::invalid_value;
   node.arguments.clear();
   node.argument_pointers.clear();
   for (std::size_t i = 0; i < sizes.size(); ++i) {

@@ -81,7 +81,7 @@ struct Node {
 
 struct Graph {
   std::vector<Node*> nodes;
-  bool owned_by_node{};
+  Graph* owner{};  // of a child graph or body: the graph with the node it belongs to
   std::uint64_t unique{};
 };
 
@@ -89,7 +89,8 @@ struct GraphExec {
   std::uint32_t definition{};   // number in the recording
   double model_ns{};
   std::vector<std::pair<void (*)(void*), void*>> host_functions;
-  std::vector<Node*> source;    // nodes it was made from, for updates
+  std::vector<Node*> source;  // nodes it was made from, for updates
+  Graph* changed{};           // nodes of this graph were exchanged since the last launch
   std::vector<trace::Graph> body;
 };
 

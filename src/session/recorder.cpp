@@ -169,8 +169,11 @@ std::uint32_t Recorder::graph(const trace::Graph& graph) {
   std::string bytes;
   trace::encode(graph, bytes);
   std::lock_guard guard(mutex_);
-  writer_.define(trace::format::Define::graph, next_graph_, bytes);
-  return next_graph_++;
+  // Programs rebuild or update graphs as their buffers move; what is asked of the device is then
+  // the same.
+  auto [it, inserted] = graphs_.emplace(std::hash<std::string>{}(bytes), next_graph_);
+  if (inserted) writer_.define(trace::format::Define::graph, next_graph_++, bytes);
+  return it->second;
 }
 
 std::uint16_t Recorder::communicator(const trace::Communicator& communicator) {

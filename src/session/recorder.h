@@ -57,7 +57,7 @@ class Recorder {
   bool begun_ = false, finished_ = false;
   bool rank_known_ = false;
   trace::Identity identity_;
-  std::unordered_map<std::uint64_t, std::uint32_t> ops_;
+  std::unordered_map<std::uint64_t, std::uint32_t> ops_, graphs_;  // by hash
   std::vector<Op> op_table_;
   std::unordered_map<std::string, std::uint32_t> texts_;
   std::uint32_t next_op_ = 0, next_text_ = 0, next_graph_ = 0;

@@ -4,6 +4,7 @@
 
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "shim/cuda/packed.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -207,13 +208,8 @@ int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned
   if (function == nullptr) return session::code::invalid_handle;
   Geometry geometry{{gx, gy, gz}, {bx, by, bz}, shared, 0};
   if (extra != nullptr && arguments == nullptr) {
-    const void* buffer = nullptr;
-    size_t bytes = 0;
-    for (void** p = extra; reinterpret_cast<uintptr_t>(*p) != kLaunchParamEnd; p += 2) {
-      if (reinterpret_cast<uintptr_t>(p[0]) == kLaunchParamBufferPointer) buffer = p[1];
-      if (reinterpret_cast<uintptr_t>(p[0]) == kLaunchParamBufferSize) bytes = *static_cast<size_t*>(p[1]);
-    }
-    return session::launch_packed(*function, geometry, buffer, bytes, stream);
+    auto packed = shim::cuda::packed_arguments(extra);
+    return session::launch_packed(*function, geometry, packed.buffer, packed.bytes, stream);
   }
   return session::launch(*function, geometry, arguments, stream);
 }

@@ -88,17 +88,42 @@ int cuStreamEndCapture(void* stream, void** graph) {
   if (graph != nullptr) *graph = made;
   return error;
 }
-int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph, const void** after, size_t* count) {
-  int found = 0;
+int cuStreamBeginCaptureToGraph(void* stream, void* graph, void* const* after, const void*,
+                                size_t count, int mode) {
+  session::Call call;
+  session::Graph* into = session::state().graphs.find(graph);
+  if (into == nullptr || (count > 0 && after == nullptr)) return 1;
+  std::vector<session::Node*> nodes;
+  for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
+  return session::capture_begin(stream, mode, into, nodes);
+}
+int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
+                              void* const** after, size_t* count) {
   std::uint64_t number = 0;
   session::Graph* into = nullptr;
-  if (int error = session::capture_status(stream, found, number, into)) return error;
-  if (status != nullptr) *status = found;
+  const std::vector<void*>* nodes = nullptr;
+  if (int error = session::capture_info(stream, status, &number, &into, nodes)) return error;
   if (id != nullptr) *id = number;
   if (graph != nullptr) *graph = into;
-  if (after != nullptr) *after = nullptr;
-  if (count != nullptr) *count = 0;
+  if (after != nullptr) *after = nodes->data();
+  if (count != nullptr) *count = nodes->size();
   return 0;
+}
+int cuStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id) {
+  return cuStreamGetCaptureInfo_v2(stream, status, id, nullptr, nullptr, nullptr);
+}
+int cuStreamGetCaptureInfo_v3(void* stream, int* status, unsigned long long* id, void** graph,
+                              void* const** after, const void** edges, size_t* count) {
+  if (edges != nullptr) *edges = nullptr;
+  return cuStreamGetCaptureInfo_v2(stream, status, id, graph, after, count);
+}
+int cuStreamUpdateCaptureDependencies(void* stream, void* const* nodes, size_t count,
+                                      unsigned flags) {
+  return session::capture_depend(stream, nodes, count, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+int cuStreamUpdateCaptureDependencies_v2(void* stream, void* const* nodes, const void*,
+                                         size_t count, unsigned flags) {
+  return session::capture_depend(stream, nodes, count, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
   if (mode == nullptr || *mode < 0 || *mode > 2) return 1;
@@ -163,31 +188,5 @@ int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
   return session::event_elapsed(milliseconds, start, end);
 }
 int cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) { return cuEventElapsedTime(milliseconds, start, end); }
-
-int cuGraphCreate(void** graph, unsigned) {
-  if (graph == nullptr) return 1;
-  *graph = session::graph_create();
-  return 0;
-}
-int cuGraphDestroy(void* graph) { return session::graph_destroy(graph); }
-int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
-  session::Call call;
-  if (executable == nullptr) return 1;
-  session::GraphExec* made = nullptr;
-  int error = session::graph_instantiate(graph, made);
-  if (error == 0) *executable = made;
-  return error;
-}
-int cuGraphLaunch(void* executable, void* stream) {
-  session::Call call;
-  return session::graph_launch(executable, stream);
-}
-int cuGraphExecDestroy(void* executable) { return session::graph_exec_destroy(executable); }
-int cuGraphUpload(void* executable, void*) { return session::state().executables.find(executable) ? 0 : 1; }
-int cuGraphExecUpdate_v2(void* executable, void* graph, CUgraphExecUpdateResultInfo* info) {
-  int error = session::graph_update(executable, graph);
-  if (info != nullptr) *info = {error ? 2 : 0, nullptr, nullptr};
-  return error;
-}
 
 }  // extern "C"

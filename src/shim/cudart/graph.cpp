@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -58,37 +57,34 @@ int set_host(Node& node, const cudaHostNodeParams& p) {
   return 0;
 }
 
-// The handle's value is free for us to choose; a conditional body is recorded as running once.
-std::atomic<unsigned long long> next_conditional{1};
+constexpr int give_away = 1;  // cudaGraphChildGraphOwnershipMove
 
 int add_tagged(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, cudaGraphNodeParams* p) {
   if (p == nullptr) return 1;
   Node* node = nullptr;
   if (int error = add(out, graph, after, count, static_cast<NodeType>(p->type), node)) return error;
   switch (p->type) {
-    case cudaGraphNodeTypeKernel: return set_kernel(*node, p->kernel);
-    case cudaGraphNodeTypeMemcpy: return set_copy(*node, p->memcpy.copyParams);
-    case cudaGraphNodeTypeMemset: return set_fill(*node, p->memset);
-    case cudaGraphNodeTypeHost: return set_host(*node, p->host);
-    case cudaGraphNodeTypeGraph: node->child = graph_of(p->graph.graph); return node->child ? 0 : 1;
+    case cudaGraphNodeTypeKernel:
+      return set_kernel(*node, p->kernel);
+    case cudaGraphNodeTypeMemcpy:
+      return set_copy(*node, p->memcpy.copyParams);
+    case cudaGraphNodeTypeMemset:
+      return set_fill(*node, p->memset);
+    case cudaGraphNodeTypeHost:
+      return set_host(*node, p->host);
+    case cudaGraphNodeTypeGraph:
+      return session::node_child(*node, p->graph.graph, p->graph.ownership == give_away);
     case cudaGraphNodeTypeConditional: {
-      unsigned bodies = std::max(1u, p->conditional.size);
-      auto** graphs = new cudaGraph_t[bodies];  // belongs to the node for the life of the graph
-      for (unsigned i = 0; i < bodies; ++i) {
-        Graph* body = session::graph_create();
-        if (body == nullptr) return 2;
-        body->owned_by_node = true;
-        graphs[i] = reinterpret_cast<cudaGraph_t>(body);
-        if (i == 0) node->child = body;
-      }
-      p->conditional.phGraph_out = graphs;
-      return 0;
+      void** graphs = nullptr;
+      int error = session::node_bodies(*node, p->conditional.size, graphs);
+      p->conditional.phGraph_out = reinterpret_cast<cudaGraph_t*>(graphs);
+      return error;
     }
     case cudaGraphNodeTypeMemAlloc: {
-      auto allocation = session::state().memory.allocate(session::thread().device, p->alloc.bytesize, device::MemoryKind::pool);
-      if (!allocation) return 2;
-      p->alloc.dptr = reinterpret_cast<void*>(allocation->address);
-      return 0;
+      std::uint64_t address = 0;
+      int error = session::node_allocation(*node, p->alloc.bytesize, address);
+      p->alloc.dptr = reinterpret_cast<void*>(address);
+      return error;
     }
     default: return 0;
   }
@@ -172,35 +168,20 @@ cudaError cudaGraphAddEmptyNode(cudaGraphNode_t* out, cudaGraph_t graph, void* c
 cudaError cudaGraphAddChildGraphNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, cudaGraph_t child) {
   Node* node = nullptr;
   if (int error = add(out, graph, after, count, NodeType::graph, node)) return result(error);
-  node->child = graph_of(child);
-  return result(node->child ? 0 : 1);
+  return result(session::node_child(*node, child));
 }
 
 cudaError cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
   Graph* graph = graph_of(handle);
-  if (graph == nullptr || count == nullptr) return result(1);
-  size_t found = 0;
-  for (Node* node : graph->nodes) {
-    if (node->removed) continue;
-    if (nodes != nullptr && found < *count) cudart::hand_out(&nodes[found], node);
-    ++found;
-  }
-  if (nodes != nullptr)
-    for (size_t i = found; i < *count; ++i) nodes[i] = nullptr;
-  *count = found;
-  return cudaSuccess;
+  if (graph == nullptr) return result(1);
+  return result(session::list_nodes(session::nodes_of(*graph, false),
+                                    reinterpret_cast<void**>(nodes), count));
 }
 cudaError cudaGraphGetRootNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
   Graph* graph = graph_of(handle);
-  if (graph == nullptr || count == nullptr) return result(1);
-  size_t found = 0;
-  for (Node* node : graph->nodes) {
-    if (node->removed || !node->after.empty()) continue;
-    if (nodes != nullptr && found < *count) cudart::hand_out(&nodes[found], node);
-    ++found;
-  }
-  *count = found;
-  return cudaSuccess;
+  if (graph == nullptr) return result(1);
+  return result(
+      session::list_nodes(session::nodes_of(*graph, true), reinterpret_cast<void**>(nodes), count));
 }
 cudaError cudaGraphNodeGetType(cudaGraphNode_t handle, int* type) {
   Node* node = node_of(handle);
@@ -214,21 +195,12 @@ cudaError cudaGraphNodeGetType(cudaGraphNode_t handle, int* type) {
 namespace {
 int dependencies(void* handle, cudaGraphNode_t* list, size_t* count) {
   Node* node = node_of(handle);
-  if (node == nullptr || count == nullptr) return 1;
-  for (size_t i = 0; list != nullptr && i < *count && i < node->after.size(); ++i)
-    cudart::hand_out(&list[i], node->graph->nodes[node->after[i]]);
-  *count = node->after.size();
-  return 0;
+  return node == nullptr ? 1
+                         : session::list_nodes(session::nodes_before(*node),
+                                               reinterpret_cast<void**>(list), count);
 }
 int connect(void* graph, void* const* from, void* const* to, size_t count) {
-  if (graph_of(graph) == nullptr) return 1;
-  for (size_t i = 0; i < count; ++i) {
-    Node* a = node_of(from[i]);
-    Node* b = node_of(to[i]);
-    if (a == nullptr || b == nullptr) return 1;
-    b->after.push_back(a->index);
-  }
-  return 0;
+  return session::graph_connect(graph, from, to, count, true);
 }
 }  // namespace
 
@@ -273,7 +245,7 @@ cudaError cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
   Node* node = node_of(handle);
   if (session::state().executables.find(exec) == nullptr || node == nullptr || p == nullptr) return result(1);
   if (int error = set_kernel(*node, *p)) return result(error);
-  return result(session::graph_update(exec, node->graph));
+  return result(session::executable_changed(exec, *node));
 }
 cudaError cudaGraphDestroyNode(cudaGraphNode_t handle) {
   Node* node = node_of(handle);
@@ -315,24 +287,15 @@ cudaError cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long* flags)
   return cudaSuccess;
 }
 
-cudaError cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned, unsigned) {
-  if (handle == nullptr || graph_of(graph) == nullptr) return result(1);
-  *handle = next_conditional.fetch_add(1);
-  return cudaSuccess;
+cudaError cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
+                                           unsigned, unsigned) {
+  if (handle == nullptr) return result(1);
+  *handle = session::new_conditional(graph);
+  return result(*handle != 0 ? 0 : 1);
 }
 
-cudaError cudaGraphDebugDotPrint(cudaGraph_t handle, const char* path, unsigned) {
-  Graph* graph = graph_of(handle);
-  std::FILE* file = graph != nullptr && path != nullptr ? std::fopen(path, "w") : nullptr;
-  if (file == nullptr) return result(1);
-  std::fprintf(file, "digraph dot {\n");
-  for (const Node* node : graph->nodes) {
-    std::fprintf(file, "  \"%u\" [label=\"type %d\"];\n", node->index, static_cast<int>(node->type));
-    for (auto before : node->after) std::fprintf(file, "  \"%u\" -> \"%u\";\n", before, node->index);
-  }
-  std::fprintf(file, "}\n");
-  std::fclose(file);
-  return cudaSuccess;
+cudaError cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) {
+  return result(session::graph_print(graph, path));
 }
 
 cudaError cudaUserObjectCreate(cudaUserObject_t* out, void* object, cudaHostFn_t destroy, unsigned references, unsigned) {

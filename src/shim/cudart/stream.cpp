@@ -119,38 +119,21 @@ cudaError cudaStreamIsCapturing(cudaStream_t stream, int* status) {
 
 namespace {
 
-// The dependency list is handed out as handles that stay valid until the next call of the thread.
-int capture_info(void* stream, int* status, unsigned long long* id, cudaGraph_t* graph, const cudaGraphNode_t** after, size_t* count) {
-  int found = 0;
+int capture_info(void* stream, int* status, unsigned long long* id, cudaGraph_t* graph,
+                 const cudaGraphNode_t** after, size_t* count) {
   std::uint64_t number = 0;
   session::Graph* into = nullptr;
-  if (int error = session::capture_status(stream, found, number, into)) return error;
-  if (status == nullptr) return 1;
-  *status = found;
+  const std::vector<void*>* nodes = nullptr;
+  if (int error = session::capture_info(stream, status, &number, &into, nodes)) return error;
   if (id != nullptr) *id = number;
   if (graph != nullptr) cudart::hand_out(graph, into);
-  static thread_local std::vector<cudaGraphNode_t> list;
-  list.clear();
-  session::Stream* s = nullptr;
-  session::find_stream(stream, s);
-  if (into != nullptr && s != nullptr)
-    for (auto tip : s->tips) list.push_back(reinterpret_cast<cudaGraphNode_t>(into->nodes[tip]));
-  if (after != nullptr) *after = list.data();
-  if (count != nullptr) *count = list.size();
+  if (after != nullptr) *after = reinterpret_cast<const cudaGraphNode_t*>(nodes->data());
+  if (count != nullptr) *count = nodes->size();
   return 0;
 }
 
-int update_dependencies(void* handle, void* const* nodes, size_t count, unsigned flags) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
-  if (stream->capture == nullptr) return session::code::not_permitted;
-  if (flags == cudaStreamSetCaptureDependencies) stream->tips.clear();
-  for (size_t i = 0; i < count; ++i) {
-    auto* node = session::state().nodes.find(nodes[i]);
-    if (node == nullptr || node->graph != stream->capture->graph) return 1;
-    stream->tips.push_back(node->index);
-  }
-  return 0;
+int update_dependencies(void* stream, void* const* nodes, size_t count, unsigned flags) {
+  return session::capture_depend(stream, nodes, count, flags == cudaStreamSetCaptureDependencies);
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Kernel arguments in one buffer, described by a list of tags and values: the `extra` of driver
+// launches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/cuda.h"
+
+namespace maya::shim::cuda {
+
+struct Packed {
+  const void* buffer = nullptr;
+  std::size_t bytes = 0;
+};
+
+inline Packed packed_arguments(void* const* extra) {
+  Packed found;
+  for (void* const* p = extra; reinterpret_cast<std::uintptr_t>(*p) != abi::kLaunchParamEnd;
+       p += 2) {
+    if (reinterpret_cast<std::uintptr_t>(p[0]) == abi::kLaunchParamBufferPointer)
+      found.buffer = p[1];
+    if (reinterpret_cast<std::uintptr_t>(p[0]) == abi::kLaunchParamBufferSize)
+      found.bytes = *static_cast<std::size_t*>(p[1]);
+  }
+  return found;
+}
+
+}  // namespace maya::shim::cuda
