@@ -16,6 +16,7 @@
 #include "launch/environment.h"
 #include "launch/executable.h"
 #include "launch/installation.h"
+#include "launch/jax.h"
 #include "launch/packages.h"
 #include "launch/python.h"
 #include "launch/run_directory.h"
@@ -78,10 +79,10 @@ std::optional<launch::Python> check_python(const std::string& wanted, Findings& 
   return *python;
 }
 
-void check_torch(const launch::Python& python, Findings& findings) {
+void check_torch(const launch::Python& python, bool needed, Findings& findings) {
   if (!python.torch) {
     findings.push_back(
-        {"torch", State::wrong,
+        {"torch", needed ? State::wrong : State::warning,
          "not installed; `pip install --no-deps torch` and its pure-Python needs are enough"});
     return;
   }
@@ -153,7 +154,24 @@ void check_triton(const launch::Python& python, Findings& findings) {
   }
 }
 
-bool is_jax(const std::string& package) { return package.rfind("jax", 0) == 0; }
+void check_jax(const launch::Jax& jax, Findings& findings) {
+  if (jax.cuda_major == 0) {
+    findings.push_back(
+        {"jax", State::warning,
+         fmt::format("{} without a CUDA plug-in: it computes on the CPU and Maya sees nothing of it; "
+                     "pip install jax-cuda13-plugin jax-cuda13-pjrt",
+                     jax.version)});
+  } else if (jax.ptxas.empty()) {
+    findings.push_back({"jax", State::warning,
+                        fmt::format("{}, plug-in {} for CUDA {}, but XLA will find no ptxas: pip install {}",
+                                    jax.version, jax.plugin, jax.cuda_major,
+                                    jax.cuda_major == 12 ? "nvidia-cuda-nvcc-cu12" : "nvidia-cuda-nvcc")});
+  } else {
+    findings.push_back({"jax", State::good,
+                        fmt::format("{}, plug-in {} for CUDA {}, assembles with {}", jax.version, jax.plugin,
+                                    jax.cuda_major, jax.ptxas)});
+  }
+}
 
 // "libcusparseLt" of /x/libcusparseLt-f80c68d1.so.0
 std::string stem_of(const fs::path& path) {
@@ -170,11 +188,6 @@ void check_packages(const launch::Python& python, const launch::Installation* in
     auto packages = python.packages;
     std::sort(packages.begin(), packages.end());
     findings.push_back({"packages", State::good, fmt::format("{}", fmt::join(packages, ", "))});
-  }
-  if (!python.torch && std::any_of(python.packages.begin(), python.packages.end(), is_jax)) {
-    findings.push_back(
-        {"jax", State::warning,
-         "JAX without torch: docs/compatibility.md says what of it runs under the emulation"});
   }
   using Kind = launch::UnreachedLibrary::Kind;
   std::vector<std::string> copies, fixed;
@@ -324,7 +337,9 @@ Findings examine(const std::string& python_name) {
 
   auto python = check_python(python_name, findings);
   if (python) {
-    check_torch(*python, findings);
+    auto jax = launch::find_jax(*python, search_path());
+    check_torch(*python, !jax || jax->cuda_major == 0, findings);
+    if (jax) check_jax(*jax, findings);
     if (python->torch) check_triton(*python, findings);
     check_packages(*python, installation ? &*installation : nullptr, findings);
   }

@@ -22,6 +22,7 @@ bool heavy(const Work& work) {
 struct Symbol {
   std::uint64_t exact{}, shape{};
   bool optimizer{}, heavy{};
+  std::size_t weight{1};
 };
 
 // Which list kernels update the parameters. Those of a named optimizer, if there are any; else all
@@ -70,6 +71,7 @@ Sequence::Sequence(const trace::Recording& recording) {
   };
   for (const trace::Graph& graph : recording.graphs) {
     Symbol all{graph.nodes.size(), graph.nodes.size()};
+    all.weight = std::max<std::size_t>(1, graph.nodes.size());
     for (const trace::GraphNode& node : graph.nodes)
       if (node.record.kind != Kind::graph_launch)
         if (const Symbol* s = of_record(node.record)) {
@@ -88,6 +90,7 @@ Sequence::Sequence(const trace::Recording& recording) {
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
     heavy_.push_back(heavy_.back() + s->heavy);
+    weight_.push_back(weight_.back() + s->weight);
     exact_.push_back(exact_.back() * base + s->exact);
     shape_.push_back(shape_.back() * base + s->shape);
     power_.push_back(power_.back() * base);
@@ -111,11 +114,12 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   if (cuts.size() < 2) return best;
   const std::size_t segments = cuts.size() - 1;
   // Initialization is not part of what a division into steps should cover.
-  const auto all = static_cast<double>(sequence.size() - std::min(sequence.first_heavy(), cuts[0]));
+  const auto all = static_cast<double>(
+      sequence.weight_between(std::min(sequence.first_heavy(), cuts[0]), sequence.size()));
   bool settled = false;  // most steps are one and the same
   struct Kind {
     std::uint64_t signature{};
-    std::size_t whole{}, symbols{}, length{};
+    std::size_t whole{}, weight{}, length{};
     std::size_t endings{};  // segments that end like it: it, perhaps with an evaluation before
   };
   // The kind of segment that covers most of the sequence is what a step looks like.
@@ -129,13 +133,13 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
       const auto [at, fresh] = index.try_emplace(key, kinds.size());
       if (fresh) kinds.push_back({key});
       Kind& kind = kinds[at->second];
-      ++kind.whole, kind.symbols += length, kind.length = length;
+      ++kind.whole, kind.weight += sequence.weight_between(cuts[k], cuts[k + 1]), kind.length = length;
       longest = std::max(longest, length);
     }
     std::erase_if(kinds, [](const Kind& kind) { return kind.whole < 2; });
     if (kinds.empty()) return;
     std::sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) {
-      return std::tuple(a.symbols, b.signature) > std::tuple(b.symbols, a.signature);
+      return std::tuple(a.weight, b.signature) > std::tuple(b.weight, a.signature);
     });
     // All segments of few kinds are compared with each: more kinds than these are no steps.
     constexpr std::size_t most_kinds = 8;
@@ -147,7 +151,7 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
                         signature(cuts[k + 1] - kind.length, cuts[k + 1]) == kind.signature;
     }
     auto score = [&](const Kind& kind) {
-      const std::size_t covered = kind.symbols + (kind.endings - kind.whole) * kind.length;
+      const std::size_t covered = kind.weight * kind.endings / kind.whole;
       return weight * static_cast<double>(covered) / all * static_cast<double>(kind.endings) /
              static_cast<double>(segments);
     };

@@ -22,6 +22,10 @@ class Sequence {
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {
     return heavy_[end] - heavy_[begin];
   }
+  // How much the symbols in [begin, end) ask of the device: a graph as much as the ops in it.
+  std::size_t weight_between(std::size_t begin, std::size_t end) const {
+    return weight_[end] - weight_[begin];
+  }
   // First symbol at or after the record.
   std::size_t at(std::uint32_t record) const;
 
@@ -32,6 +36,7 @@ class Sequence {
   std::vector<std::uint32_t> record_;
   std::vector<bool> optimizer_;
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
+  std::vector<std::size_t> weight_{0};                         // likewise
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base
   std::size_t first_heavy_{};
 };

@@ -68,6 +68,31 @@ TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
   }
 }
 
+// A compiler tries candidates first, as many times as there are steps; then each step is one launch of a graph.
+TEST(Steps, AGraphWeighsWhatIsInIt) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int candidate = 0; candidate < 60; ++candidate) {
+    for (int i = 0; i < 5; ++i) r.kernel(2, "check");
+    gemm(r, 30);
+  }
+  trace::Graph graph;
+  const std::uint32_t product = r.op({Gemm{64, 40, 64}, "gemm"});
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    trace::GraphNode node;
+    node.record.kind = trace::Kind::launch;
+    node.record.value = product;
+    if (i > 0) node.after = {i - 1};
+    graph.nodes.push_back(node);
+  }
+  r.recording().graphs.push_back(graph);
+  for (int s = 0; s < 50; ++s) r.add(trace::Kind::graph_launch, 0);
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::period);
+  EXPECT_GE(job.steps(), 49u);
+  EXPECT_LE(job.steps(), 50u);
+}
+
 TEST(Steps, GradientAccumulationIsOneStep) {
   RecordingBuilder r;
   initialize(r);

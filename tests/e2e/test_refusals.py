@@ -2,6 +2,8 @@
 
 import textwrap
 
+import pytest
+
 
 def python(run, code, **keywords):
     return run("python", "-c", textwrap.dedent(code), options=("--no-predict",), **keywords)
@@ -16,13 +18,14 @@ OLDER = """
     """
 
 
-def test_a_wheel_without_code_for_the_gpu_finds_no_kernel_image(run):
-    done = python(run, OLDER, cluster="p100")
-    assert "code for it: False" in done.stdout, "torch has code for Pascal again: choose an older GPU"
+@pytest.mark.parametrize("gpu, code", [("p100", "sm_60"), ("v100-sxm2-32gb", "sm_70")])
+def test_a_wheel_without_code_for_the_gpu_finds_no_kernel_image(run, gpu, code):
+    done = python(run, OLDER, cluster=gpu)
+    assert "code for it: False" in done.stdout, f"torch has code for {code} again: choose an older GPU"
     assert done.code == 1
     assert "no kernel image is available for execution on the device" in done.stderr
     # PyTorch's own warning, from the capability it was told.
-    assert "sm_60" in done.stderr
+    assert code in done.stderr
 
 
 def test_a_wheel_with_code_for_the_gpu_runs(run):

@@ -74,6 +74,11 @@ WORKLOADS = [
              ranks=2, plain=True, needs=("transformers", "accelerate")),
     Workload("lightning", "lightning_fit.py", needs=("lightning",)),
     Workload("lightning-ddp", "lightning_fit.py --devices 2", ranks=2, plain=False, needs=("lightning",)),
+    Workload("litgpt", "litgpt_pretrain.py", needs=("litgpt",), timeout=600),
+    Workload("litgpt-fsdp", "litgpt_pretrain.py --devices 2", ranks=2, needs=("litgpt",), timeout=600),
+    Workload("torchtune-lora", "torchtune_recipe.py lora_finetune_distributed llama3_2/1B_lora", ranks=2, needs=("torchtune",)),
+    Workload("torchtune-full", "torchtune_recipe.py full_finetune_distributed llama3_2/1B_full", ranks=2, needs=("torchtune",)),
+    Workload("llm-foundry-mpt", "llm_foundry_mpt.py", ranks=2, needs=("llmfoundry",), timeout=600),
     # Packages: each with its own training loop, engine or kernels.
     Workload("deepspeed-zero1", "deepspeed --num_gpus 2 tests/workloads/deepspeed_zero.py --stage 1", ranks=2, plain=True,
              needs=("deepspeed",)),
