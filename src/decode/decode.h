@@ -127,6 +127,10 @@ class Decoder {
   // Accesses and semantics may depend on addresses: asked each launch only while values matter
   // there.
   virtual bool touches_values() const { return false; }
+  // Touches them only in launches with so few elements that a program may look at them, such as
+  // counters; 0: does not.
+  virtual std::int64_t touches_values_up_to() const { return 0; }
+  virtual std::int64_t elements(const Launch&) const { return INT64_MAX; }
   // One per parameter, where the code tells more than the types of its parameters; else empty.
   virtual std::vector<bool> read_only() const { return {}; }
 };

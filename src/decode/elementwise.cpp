@@ -118,6 +118,12 @@ class Elementwise : public Decoder {
     return t == DType::unknown || is_integer(t);
   }
 
+  // Floats steer nothing, but for the ones and zeros that counters and averages start from.
+  std::int64_t touches_values_up_to() const override { return functor.function == "fill" ? 32 : 0; }
+  std::int64_t elements(const Launch& launch) const override {
+    return Arguments(launch).integer(0);
+  }
+
   Decoded decode(const Launch& launch) const override {
     Arguments arguments(launch);
     Decoded out;

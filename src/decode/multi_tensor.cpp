@@ -4,6 +4,7 @@
 //     u8|u16 block_to_tensor[B]; int block_to_chunk[B]; [int start_tensor] }
 // T and B changed with CUDA 13 (32 KB of arguments); the table's size says which it is.
 #include <algorithm>
+#include <utility>
 
 #include "decode/functor.h"
 #include "decode/rule.h"
@@ -60,6 +61,7 @@ Table fit(std::size_t total, int depth, std::size_t scalar_bytes, bool steps) {
 struct Pass {
   OptimizerKind kind{OptimizerKind::other};
   DType dtype{DType::f32};
+  DType source{DType::f32};         // of a copy: what is read
   int read_bytes{}, write_bytes{};  // per element
   bool fused{}, norm{}, copy{};
   int written{-1};  // the one list written; -1: the functor does not tell
@@ -149,6 +151,7 @@ Pass pass_of(std::string_view functor, int depth) {
     p.write_bytes = size;
   } else if (contains(name, "CopyFunctor")) {
     p.copy = true;
+    p.source = t.size() > 1 ? dtype_of(t[1]) : p.dtype;
     p.read_bytes = t.size() > 1 ? bytes_of(t[1], size) : size;
     p.write_bytes = size;
   } else if (contains(name, "ScaleFunctor") || contains(name, "AxpbyFunctor")) {
@@ -168,6 +171,21 @@ Pass pass_of(std::string_view functor, int depth) {
     p.write_bytes = size;
   }
   return p;
+}
+
+// What a functor does to the elements of its lists stands beside it: Copy<to, from> changes nothing
+// but their type.
+void see_copy(std::string_view operation, Pass& pass) {
+  const std::size_t open = operation.find("Copy<");
+  if (open == std::string_view::npos || !ends_with(operation, ">")) return;
+  const auto types = split_arguments(operation.substr(open + 5, operation.size() - open - 6));
+  if (types.size() != 2) return;
+  pass.copy = true;
+  pass.written = 1;
+  pass.dtype = dtype_of(types[0]);
+  pass.source = dtype_of(types[1]);
+  pass.write_bytes = bytes_of(types[0]);
+  pass.read_bytes = bytes_of(types[1]);
 }
 
 class MultiTensor : public Decoder {
@@ -200,6 +218,7 @@ class MultiTensor : public Decoder {
     std::int64_t chunk = chunk_parameter >= 0 ? arguments.integer(chunk_parameter) : 65536;
     if (chunk <= 0) chunk = 65536;
     std::int64_t elements = 0, tensors = 0;
+    std::vector<Semantics> copies;
     int previous = -1;
     if (layout.valid && arguments.raw(table, 0, 1)) {
       int blocks = static_cast<int>(std::min<std::uint64_t>(arguments.grid(0), layout.blocks));
@@ -210,18 +229,26 @@ class MultiTensor : public Decoder {
         if (rest > 0) elements += std::min(rest, chunk);
         if (t == previous) continue;
         ++tensors, previous = t;
-        // Which lists an optimizer writes is its own business: all count as written. What else it points
-        // at (flags, scales) it reads, but for a norm, which writes its results there.
+        if (pass.copy && depth == 2 && chunk_of(arguments, b) == 0) {
+          if (out.semantics.kind != Semantics::Kind::unknown)
+            copies.push_back(std::exchange(out.semantics, {}));
+          out.semantics = copied(arguments, t);
+        }
+        // Which lists an optimizer writes is its own business: all count as written. What else it
+        // points at (flags, scales) it reads, but for a norm, which writes its results there.
         for (int list = 0; list < depth && !pass.norm; ++list) {
           if (pass.written >= 0 && pass.written < depth && list != pass.written) continue;
-          write(out, arguments.pointer(table, 8u * (static_cast<std::size_t>(list) * layout.tensors + t)),
-                size_at(arguments, t) * std::max(pass.fused ? 4 : 1, bits(pass.dtype) / 8));
+          write(
+              out,
+              arguments.pointer(table, 8u * (static_cast<std::size_t>(list) * layout.tensors + t)),
+              size_at(arguments, t) * std::max(pass.fused ? 4 : 1, bits(pass.dtype) / 8));
         }
       }
     } else {
       elements = static_cast<std::int64_t>(arguments.grid(0)) * chunk;  // upper bound
       tensors = 1;
     }
+    out.semantics.parts = std::move(copies);
     if (pass.norm) {
       Reduction work;
       work.inputs = elements;
@@ -253,6 +280,22 @@ class MultiTensor : public Decoder {
   }
 
  private:
+  // One tensor of the first list goes to its place in the second.
+  Semantics copied(const Arguments& a, int tensor) const {
+    Semantics s;
+    s.kind = Semantics::Kind::copy_cast;
+    auto operand = [&](int list, DType type) {
+      Semantics::Operand o;
+      o.dtype = type;
+      o.address = a.pointer(table, 8u * (static_cast<std::size_t>(list) * layout.tensors + tensor));
+      o.rank = 1, o.size[0] = size_at(a, tensor), o.stride[0] = bits(type) / 8;
+      return o;
+    };
+    s.inputs = {operand(0, pass.source)};
+    s.outputs = {operand(1, pass.dtype)};
+    return s;
+  }
+
   int tensor_of(const Arguments& a, int block) const {
     return layout.index_width == 2 ? a.at<std::uint16_t>(table, layout.block_to_tensor + 2 * block)
                                    : a.at<std::uint8_t>(table, layout.block_to_tensor + block);
@@ -304,6 +347,7 @@ Made prepare_multi_tensor(const Kernel& kernel, const Name& name) {
   }
   std::size_t scalar_bytes = list && inner.size() > 1 ? std::max(1, size_of(inner[0])) : 0;
   d->pass = pass_of(name.templates[1], d->depth);
+  for (std::size_t i = 2; i < name.templates.size(); ++i) see_copy(name.templates[i], d->pass);
   for (std::size_t i = 0; i < name.parameters.size(); ++i)
     if (contains(name.parameters[i], "Metadata")) d->table = static_cast<int>(i);
   if (d->table > 0 && is_integer_scalar(name.parameters[0])) d->chunk_parameter = 0;

@@ -44,11 +44,29 @@ std::string sizes_of(const maya::Work& work) {
   return space == std::string::npos ? "" : text.substr(space + 1);
 }
 
+// Ranks begin a step at different times and wait for each other in its collectives, so that what
+// one of them spends between its own boundaries is not the step of the job. The parts that are
+// shown add up to it: a wait beyond it lies in communication, then in idling; what lacks is idle.
+simulate::Breakdown within_step(simulate::Breakdown part, double step_ns) {
+  double excess =
+      part.compute_ns + part.exposed_communication_ns + part.copy_ns + part.idle_ns - step_ns;
+  if (excess < 0) part.idle_ns -= excess;
+  auto take = [&](double& from) {
+    const double taken = std::clamp(excess, 0.0, from);
+    from -= taken, excess -= taken;
+    return taken;
+  };
+  part.communication_ns -= take(part.exposed_communication_ns);
+  for (double* from : {&part.idle_ns, &part.copy_ns, &part.compute_ns}) take(*from);
+  part.host_bound_ns = std::min(part.host_bound_ns, part.idle_ns);
+  return part;
+}
+
 BreakdownMs mean_breakdown(const job::Job& job, const simulate::Timeline& timeline) {
   BreakdownMs mean;
   double ranks = 0;
   for (std::size_t c = 0; c < job.classes.size() && c < timeline.breakdown.size(); ++c) {
-    const simulate::Breakdown& part = timeline.breakdown[c];
+    const simulate::Breakdown part = within_step(timeline.breakdown[c], timeline.step_ns);
     const auto weight = static_cast<double>(job.classes[c].ranks.size());
     ranks += weight;
     mean.compute += weight * part.compute_ns;
@@ -172,8 +190,8 @@ void utilization(const job::Job& job, const std::vector<OpUse>& uses, double ste
   prediction.mfu_dtype = name(dominant);
   const auto peak = gpu.peak_tflops.find(dominant);
   if (peak == gpu.peak_tflops.end() || peak->second <= 0 || !prediction.step) return;
-  prediction.mfu = prediction.flops_per_step /
-                   (prediction.step->ms / 1000 * job.gpus() * peak->second * 1e12);
+  prediction.mfu =
+      prediction.flops_per_step / (prediction.step->ms / 1000 * job.gpus() * peak->second * 1e12);
 }
 
 // A program that caught its out-of-memory and went on to train (a batch size finder) is not out of

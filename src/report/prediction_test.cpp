@@ -69,6 +69,20 @@ TEST(Prediction, TensorParallelRanksShareTheirTokens) {
   EXPECT_DOUBLE_EQ(p.throughput->per_step, 4096);
 }
 
+TEST(Prediction, PartsAddUpToTheStepWhenRanksWaitForEachOther) {
+  simulate::Timeline timeline = sample::timeline();
+  timeline.breakdown[0].exposed_communication_ns += 7e6;  // ahead, and waiting for the other class
+  timeline.breakdown[0].communication_ns += 7e6;
+  timeline.breakdown[1].idle_ns = 0;  // late, with less to do
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const BreakdownMs b =
+      predict(sample::job(), timeline, {estimator, network}, sample::cluster()).breakdown;
+  EXPECT_NEAR(b.compute + b.exposed_communication + b.copy + b.idle, 10, 1e-9);
+  EXPECT_NEAR(b.compute, 8.6, 1e-9);
+  EXPECT_NEAR(b.communication, 4.0, 1e-9);
+}
+
 TEST(Prediction, CoverageSharesSumToOne) {
   const Coverage c = sample::prediction().coverage;
   EXPECT_NEAR(c.measured + c.fitted + c.first_principles + c.unknown, 1, 1e-12);

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <string_view>
 
 #include "session/calls.h"
 
@@ -9,13 +10,23 @@ bool on_device(Where w) { return w == Where::device || w == Where::managed; }
 
 std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
 
+// Objects that programs send each other travel as bytes of a pickle (its protocol in front, a full stop at
+// the end) or of torch.save's zip, and are read back whole. Weights are as large, and nobody looks at them.
+bool serialized(const void* from, std::uint64_t size) {
+  constexpr std::uint64_t largest = std::uint64_t{1} << 30;
+  if (size < 4 || size > largest) return false;
+  const std::string_view bytes(static_cast<const char*>(from), size);
+  const bool pickle = bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5 && bytes.back() == '.';
+  return pickle || bytes.substr(0, 4) == "PK\x03\x04";
+}
+
 // Moves what is known of one row. Host memory is real; device memory is where values live.
 void move_row(void* to, Where to_where, const void* from, Where from_where, std::uint64_t bytes) {
   State& s = state();
   if (on_device(to_where)) {
     if (on_device(from_where)) {
       s.values.copy(address(to), address(from), bytes);
-    } else if (bytes <= s.settings.value_limit) {
+    } else if (bytes <= s.settings.value_limit || serialized(from, bytes)) {
       s.values.store(address(to), from, bytes);
     } else {
       s.values.forget(address(to), bytes);

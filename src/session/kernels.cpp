@@ -364,6 +364,7 @@ int resolve(Function& function) {
         k.image = std::string_view(loaded.data(), loaded.size());
       function.decoder = decode::prepare(k);
       function.touches_values = function.decoder->touches_values();
+      function.touches_values_up_to = function.decoder->touches_values_up_to();
     }
   }
   function.resolved = true;
@@ -381,7 +382,10 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry), sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
   hash = hash_bytes(key, key_bytes, hash) | 1;
   const Function::Seen* seen = find_seen(function, hash);
-  bool values = function.touches_values || meets_values(function, seen, arguments);
+  bool values = function.touches_values ||
+                (function.touches_values_up_to > 0 &&
+                 function.decoder->elements(launch) <= function.touches_values_up_to) ||
+                meets_values(function, seen, arguments);
   if (seen != nullptr && !values) [[likely]]
     return seen->op;
   if (seen != nullptr && seen->complete) {

@@ -118,6 +118,7 @@ struct Function {
   device::KernelCode code;
   std::unique_ptr<decode::Decoder> decoder;
   bool touches_values{};
+  std::int64_t touches_values_up_to{};
   bool counted_unknown{};
   int max_dynamic_shared{};
   int carveout{-1};

@@ -11,8 +11,9 @@ namespace {
 float half_to_float(std::uint16_t h) {
   int exponent = (h >> 10) & 31;
   float mantissa = static_cast<float>(h & 1023);
-  float value = exponent == 0 ? std::ldexp(mantissa, -24)
-                              : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY) : std::ldexp(mantissa + 1024, exponent - 25);
+  float value = exponent == 0    ? std::ldexp(mantissa, -24)
+                : exponent == 31 ? (mantissa != 0 ? NAN : INFINITY)
+                                 : std::ldexp(mantissa + 1024, exponent - 25);
   return h & 0x8000 ? -value : value;
 }
 
@@ -23,7 +24,8 @@ std::uint16_t float_to_half(float f) {
   if (std::isnan(f)) return sign | 0x7e00;
   float a = std::fabs(f);
   if (a >= 65520.0f) return sign | 0x7c00;
-  if (a < std::ldexp(1.0f, -14)) return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(a, 24)));
+  if (a < std::ldexp(1.0f, -14))
+    return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(a, 24)));
   int exponent = std::ilogb(a);
   auto mantissa = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(a, 10 - exponent)));
   return sign | static_cast<std::uint16_t>(((exponent + 15) << 10) + (mantissa - 1024));
@@ -38,15 +40,23 @@ std::optional<Number> read(DType type, const char* p) {
     return static_cast<Number>(v);
   };
   switch (type) {
-    case DType::i64: return as(std::int64_t{});
-    case DType::i32: return as(std::int32_t{});
-    case DType::i16: return as(std::int16_t{});
-    case DType::i8: return as(std::int8_t{});
-    case DType::u8: return as(std::uint8_t{});
-    case DType::boolean: return *p != 0 ? 1 : 0;
-    case DType::f64: return as(double{});
+    case DType::i64:
+      return as(std::int64_t{});
+    case DType::i32:
+      return as(std::int32_t{});
+    case DType::i16:
+      return as(std::int16_t{});
+    case DType::i8:
+      return as(std::int8_t{});
+    case DType::u8:
+      return as(std::uint8_t{});
+    case DType::boolean:
+      return *p != 0 ? 1 : 0;
+    case DType::f64:
+      return as(double{});
     case DType::f32:
-    case DType::tf32: return as(float{});
+    case DType::tf32:
+      return as(float{});
     case DType::f16: {
       std::uint16_t v;
       std::memcpy(&v, p, 2);
@@ -60,7 +70,8 @@ std::optional<Number> read(DType type, const char* p) {
       std::memcpy(&f, &bits, 4);
       return f;
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -75,15 +86,23 @@ bool write(DType type, char* p, Number value) {
     return true;
   };
   switch (type) {
-    case DType::i64: return as(std::int64_t{});
-    case DType::i32: return as(std::int32_t{});
-    case DType::i16: return as(std::int16_t{});
-    case DType::i8: return as(std::int8_t{});
-    case DType::u8: return as(std::uint8_t{});
-    case DType::boolean: return *p = value != 0, true;
-    case DType::f64: return as(double{});
+    case DType::i64:
+      return as(std::int64_t{});
+    case DType::i32:
+      return as(std::int32_t{});
+    case DType::i16:
+      return as(std::int16_t{});
+    case DType::i8:
+      return as(std::int8_t{});
+    case DType::u8:
+      return as(std::uint8_t{});
+    case DType::boolean:
+      return *p = value != 0, true;
+    case DType::f64:
+      return as(double{});
     case DType::f32:
-    case DType::tf32: return as(float{});
+    case DType::tf32:
+      return as(float{});
     case DType::f16: {
       std::uint16_t v = float_to_half(static_cast<float>(value));
       return std::memcpy(p, &v, 2), true;
@@ -96,7 +115,8 @@ bool write(DType type, char* p, Number value) {
       auto v = static_cast<std::uint16_t>(bits >> 16);
       return std::memcpy(p, &v, 2), true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -125,21 +145,31 @@ Range range(const Operand& o) {
   return r;
 }
 
+bool dense(const Operand& o) {
+  std::int64_t next = bits(o.dtype) / 8;
+  for (int d = 0; d < o.rank; ++d) {
+    if (o.size[d] != 1 && o.stride[d] != next) return false;
+    next *= o.size[d];
+  }
+  return true;
+}
+
 std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit) {
   std::int64_t n = count(o);
   int element = bits(o.dtype) / 8;
   if (n <= 0 || element == 0 || n * element > static_cast<std::int64_t>(limit)) return std::nullopt;
   Range r = range(o);
-  const auto* whole = static_cast<const char*>(
-      values.known(o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low)));
+  const auto* whole = static_cast<const char*>(values.known(
+      o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low)));
   Column out(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t at = offset(o, i);
     // Gaps between the elements need not be known.
-    const char* p = whole != nullptr
-                        ? whole + (at - r.low)
-                        : static_cast<const char*>(values.known(o.address + static_cast<std::uint64_t>(at),
-                                                                static_cast<std::uint64_t>(element)));
+    const char* p =
+        whole != nullptr
+            ? whole + (at - r.low)
+            : static_cast<const char*>(values.known(o.address + static_cast<std::uint64_t>(at),
+                                                    static_cast<std::uint64_t>(element)));
     if (p == nullptr) return std::nullopt;
     auto v = read(o.dtype, p);
     if (!v) return std::nullopt;
@@ -151,13 +181,15 @@ std::optional<Column> load(const Operand& o, device::Values& values, std::uint64
 void forget(const Operand& o, device::Values& values) {
   if (count(o) <= 0) return;
   Range r = range(o);
-  values.forget(o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low));
+  values.forget(o.address + static_cast<std::uint64_t>(r.low),
+                static_cast<std::uint64_t>(r.high - r.low));
 }
 
 void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit) {
   std::int64_t n = count(o);
   int element = bits(o.dtype) / 8;
-  if (element == 0 || n * element > static_cast<std::int64_t>(limit) || static_cast<std::int64_t>(data.size()) < n)
+  if (element == 0 || n * element > static_cast<std::int64_t>(limit) ||
+      static_cast<std::int64_t>(data.size()) < n)
     return forget(o, values);
   Range r = range(o);
   std::vector<char> one(static_cast<std::size_t>(element));

@@ -25,6 +25,8 @@ struct Range {
   std::int64_t low{}, high{};
 };
 Range range(const Operand& o);
+// Its elements lie side by side, in its own order.
+bool dense(const Operand& o);
 
 // Nothing if an element is unknown, or if there is more than `limit` bytes of them.
 std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit);

@@ -92,6 +92,9 @@ if job.world > 1:
     dist.all_gather_object(gathered, {"rank": job.rank, "text": "x" * (10 + job.rank)})
     assert [g["rank"] for g in gathered] == list(range(job.world)), gathered
     assert [len(g["text"]) for g in gathered] == [10 + r for r in range(job.world)], gathered
+    big = b"0123456789" * 300_000  # larger than anything the device keeps of numbers
+    dist.all_gather_object(gathered, {"rank": job.rank, "bytes": big[job.rank:]})
+    assert [g["bytes"] for g in gathered] == [big[r:] for r in range(job.world)]
     box = [{"seed": 1234} if job.rank == 0 else None]
     dist.broadcast_object_list(box, src=0)
     assert box[0] == {"seed": 1234}, box
@@ -99,6 +102,12 @@ if job.world > 1:
     total = torch.tensor([job.rank + 1.0], device=job.device)
     dist.all_reduce(total)
     assert total.item() == job.world * (job.world + 1) / 2, total
+    ones = torch.full((2,), 0.5, device=job.device) + torch.ones(2, device=job.device)
+    dist.all_reduce(ones)
+    assert ones[1].item() == 1.5 * job.world, ones
+    halves = [torch.empty(3, device=job.device) for _ in range(job.world)]
+    dist.all_gather(halves, torch.full((3,), job.rank / 2, device=job.device))
+    assert [h[2].item() for h in halves] == [r / 2 for r in range(job.world)], halves
     largest = torch.tensor([job.rank], device=job.device)
     dist.all_reduce(largest, op=dist.ReduceOp.MAX)
     assert largest.item() == job.world - 1, largest

@@ -150,7 +150,7 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
     if (receives && q.send != nullptr) values.copy(address(q.receive), address(q.send), std::min(q.send_bytes, q.receive_bytes));
     return;
   }
-  if (largest > nccl::value_limit) {
+  if (largest > nccl::value_limit(type.dtype)) {
     if (receives) values.forget(address(q.receive), q.receive_bytes);
     return;
   }
@@ -224,7 +224,7 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
   }
   int from = send ? c->rank : peer, to = send ? peer : c->rank;
   std::uint64_t pair = static_cast<std::uint64_t>(from) << 24 | static_cast<std::uint64_t>(to);
-  if (bytes > nccl::value_limit) {
+  if (bytes > nccl::value_limit(type.dtype)) {
     if (!send) values.forget(address(buffer), bytes);
     return ncclSuccess;
   }

@@ -37,8 +37,12 @@ bool await_members(Communicator& communicator);
 
 std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
 
-// Largest payload whose value travels.
-inline constexpr std::uint64_t value_limit = 1 << 16;
+// Largest payload whose value travels. Floats are gradients and weights, of which only small ones
+// are looked at. Integers are indices, counts and pickled objects: they travel where they are known.
+constexpr std::uint64_t value_limit(DType type) {
+  const bool integer = type == DType::i8 || type == DType::u8 || type == DType::i32 || type == DType::i64;
+  return std::uint64_t{1} << (integer ? 30 : 16);
+}
 double patience_seconds();
 
 struct Group {
