@@ -109,14 +109,19 @@ def train(args, spec, world, device):
     optimizer = DecoupledAdamW(model.parameters())
     tokens = torch.randint(50368, (batch, length), device=device)
     targets = tokens.roll(-1).view(-1)
+    metrics = torch.zeros(2, device=device).unbind()  # cross entropy, perplexity
 
     def step(micro_batches):
         for i in range(micro_batches):
             # Gradients are reduced after every micro-batch: sharded gradients fit, whole ones would not.
             with torch.autocast("cuda", dtype=torch.bfloat16, enabled=not args.pure):
                 logits = model(tokens)
-            loss = cross_entropy(logits.view(-1, logits.size(-1)), targets) / micro_batches
+            flat = logits.view(-1, logits.size(-1))
+            loss = cross_entropy(flat, targets) / micro_batches
             loss.backward()
+            with torch.no_grad(), torch.autocast("cuda", dtype=torch.bfloat16, enabled=not args.pure):
+                for metric in metrics:  # of every micro-batch, by composer: each computes the loss anew, in FP32
+                    metric.add_(F.cross_entropy(flat, targets, reduction="sum"))
         model.clip_grad_norm_(1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
