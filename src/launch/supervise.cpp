@@ -122,6 +122,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
 
   using Clock = std::chrono::steady_clock;
   int result = 0;
+  bool ending = false;  // we asked the commands to end
   Clock::time_point deadline = Clock::time_point::max();
   {
     Terminal terminal(group);
@@ -129,6 +130,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
       timespec pause{0, 500'000'000};
       int number = sigtimedwait(&watched, nullptr, &pause);
       if (number == SIGTERM) {
+        ending = true;
         for (pid_t pid : running) kill(pid, SIGTERM);
       } else if (number > 0 && number != SIGCHLD) {
         kill(-group, number);
@@ -152,11 +154,14 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
         }
       }
       if (Clock::now() > deadline) {
+        ending = true;
         for (pid_t pid : running) kill(pid, SIGTERM);
         deadline = Clock::time_point::max();
       }
     }
   }
+  // A launcher that was told to end and did so without its workers leaves them running for ever.
+  if (ending) kill(-group, SIGTERM);
   // A signal that arrived for us after the last child has ended was meant for the command.
   timespec none{};
   while (sigtimedwait(&watched, nullptr, &none) > 0) {

@@ -21,8 +21,9 @@ struct Patience {
 
 // The processes form one process group of their own, in the foreground of the terminal if there is
 // one. SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does;
-// SIGTERM goes to the commands, which know what to do with their workers. Gives the exit code of
-// the first command that failed, else 0; 128 + n for one that died of signal n.
+// SIGTERM goes to the commands, which know what to do with their workers; those that are left when
+// the commands have ended get it then. Gives the exit code of the first command that failed, else
+// 0; 128 + n for one that died of signal n.
 Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {});
 
 // Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit

@@ -1,5 +1,6 @@
 #include "launch/supervise.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ TEST(Supervise, ANodeLeftAloneIsEnded) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
-TEST(Supervise, SigtermReachesTheCommand) {
+int supervise_and_end(const std::string& script) {
   // Every thread must hold the signal back, or the one that does not takes it.
   sigset_t mask, before;
   sigemptyset(&mask);
@@ -38,10 +39,28 @@ TEST(Supervise, SigtermReachesTheCommand) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     kill(getpid(), SIGTERM);
   });
-  auto code = supervise({shell("trap 'exit 42' TERM; while :; do sleep 0.1; done")});
+  auto code = supervise({shell(script)});
   sender.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  EXPECT_EQ(*code, 42);
+  return code ? *code : -1;
+}
+
+TEST(Supervise, SigtermReachesTheCommand) {
+  EXPECT_EQ(supervise_and_end("trap 'exit 42' TERM; while :; do sleep 0.1; done"), 42);
+}
+
+TEST(Supervise, WorkersThatALauncherForgetsAreEndedToo) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  // The worker holds the pipe open; the launcher ends without it.
+  const std::string worker = "(trap 'exit 0' TERM; while :; do sleep 0.1; done)";
+  EXPECT_EQ(supervise_and_end(fmt::format(
+                "trap 'exit 3' TERM; {} <&{} & while :; do sleep 0.1; done", worker, ends[1])),
+            3);
+  close(ends[1]);
+  char nothing;
+  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: nobody holds it any more
+  close(ends[0]);
 }
 
 TEST(Supervise, AProgramThatIsNotThereIsAnError) {
