@@ -242,6 +242,9 @@ int run(const Options& options, std::vector<std::string> command) {
   file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = *code;
   launch::name_orphans(directory->path());
+  // What the ranks told each other is of no use to anyone else, and may be large.
+  std::error_code ignored;
+  std::filesystem::remove_all(std::filesystem::path(directory->path()) / "exchange", ignored);
   file.recordings = count_recordings(directory->path());
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());

@@ -106,13 +106,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
     Result<Fingerprint> print = fingerprint(recording);
     if (!print) return print.error();
     members.push_back({&recording, std::move(*print), {}});
-    if (!recording.complete) {
-      job.truncated = true;
-      job.notes.push_back(
-          fmt::format("the recording of rank {} is cut off (the process was killed or "
-                      "crashed): what is there is used",
-                      recording.identity.rank));
-    }
+    job.truncated |= !recording.complete;
   }
   if (recordings.size() < static_cast<std::size_t>(job.world_size))
     job.notes.push_back(fmt::format(

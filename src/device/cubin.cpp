@@ -52,8 +52,12 @@ const void* unwrap(const void* data) {
 
 std::vector<char> payload(const char* begin, const Entry& entry) {
   const char* stored = begin + entry.header_bytes;
-  constexpr std::uint64_t largest = std::uint64_t{1} << 32;  // no cubin comes near; a damaged size would
+  // No cubin comes near either; a damaged size would, and memory is taken by it.
+  constexpr std::uint64_t largest = std::uint64_t{1} << 32, best_compression = 1024;
   if (entry.compressed_bytes > entry.payload_bytes || entry.raw_bytes > largest) return {};
+  if ((entry.flags & (flag_zstd | flag_lz4)) &&
+      entry.raw_bytes > best_compression * entry.compressed_bytes)
+    return {};
   if (entry.flags & flag_zstd) {
     std::vector<char> out(entry.raw_bytes);
     std::size_t size = ZSTD_decompress(out.data(), out.size(), stored, entry.compressed_bytes);
@@ -307,7 +311,9 @@ ImageSet unpack(const void* data, int capability) {
   while (at + sizeof(Entry) <= end) {
     Entry entry;
     std::memcpy(&entry, at, sizeof entry);
-    if (entry.header_bytes < sizeof entry || entry.header_bytes + entry.payload_bytes > static_cast<std::uint64_t>(end - at))
+    const auto room = static_cast<std::uint64_t>(end - at);
+    if (entry.header_bytes < sizeof entry || entry.header_bytes > room ||
+        entry.payload_bytes > room - entry.header_bytes)
       break;
     if (int fit = fitness(entry, capability); fit >= 0) candidates.push_back({fit, at, entry});
     at += entry.header_bytes + entry.payload_bytes;

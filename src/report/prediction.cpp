@@ -249,8 +249,10 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, Predicti
   }
   if (!cut.empty())
     prediction.notes.push_back(
-        fmt::format("the recording of rank {} was cut off (crash or kill); what is there was used",
-                    rank_list(cut)));
+        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed or was killed): "
+                    "what is there is used",
+                    cut.size() == 1 ? "" : "s", cut.size() == 1 ? "" : "s", rank_list(cut),
+                    cut.size() == 1 ? "is" : "are"));
   for (const auto& [name, count] : warnings)
     prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
   if (prediction.coverage.unknown > 0.02)

@@ -38,6 +38,7 @@ class HostClock {
     pending_ = 0;
     return to_ns(ticks);
   }
+  bool inside() const { return depth_ != 0; }
   // After a call that blocked on something outside the program's own work.
   void reanchor();
 

@@ -19,6 +19,7 @@ void finish() {
 
 void after_fork_in_child() {
   if (the_state == nullptr) return;
+  the_state->process = getpid();
   // CUDA does not survive a fork: a child of a process that used the device gets an error, and a child that
   // never asks leaves no recording.
   if (the_state->recorder.begun()) {
@@ -66,6 +67,11 @@ State& state() {
 }
 
 __attribute__((destructor)) static void unload() { finish(); }
+
+void end_abruptly() {
+  // In the middle of one of our calls it comes from a signal handler: what we hold there stays held.
+  if (the_state != nullptr && the_state->process == getpid() && !host_clock().inside()) finish();
+}
 
 int ready() {
   State& s = state();

@@ -2,6 +2,8 @@
 // on. Reached through state(); never destroyed, because programs call CUDA from their own destructors.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -50,6 +52,7 @@ struct MAYA_EXPORT State {
   std::vector<Pool*> default_pools, current_pools;
 
   bool forked = false;
+  int process = getpid();                  // a child of vfork shares our memory, and is not us
   std::mutex mutex;                        // for what is rare: creation, registration, capture, graphs
   std::atomic<int> captures{0};            // in progress, process wide
   std::atomic<std::uint32_t> next_event{1};
@@ -64,6 +67,8 @@ struct MAYA_EXPORT State {
 };
 
 MAYA_EXPORT State& state();
+// The process is about to end without running its exit handlers.
+void end_abruptly();
 // What a call gets before it can do anything: 0, no device, or "initialised in a parent process".
 MAYA_EXPORT int ready();
 // The program does something on the device: the recording begins, the context exists.

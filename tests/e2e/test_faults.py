@@ -44,6 +44,22 @@ def test_out_of_memory_can_be_survived(run):
     assert "survived True" in done.stdout
 
 
+def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
+    done = python(run, """
+        import os, torch
+        model = torch.nn.Linear(64, 64, device="cuda")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
+        for _ in range(4):
+            model(torch.randn(8, 64, device="cuda")).sum().backward()
+            optimizer.step()
+        os._exit(3)
+        """, cluster="h100-sxm")
+    assert done.code == 3
+    assert [r.name for r in done.recordings] == ["rank-0.maya"]
+    assert not list(done.out.glob("*.tail"))
+    assert not any("cut off" in note for note in done.prediction["notes"])
+
+
 RUNTIME = """
     import ctypes, torch
     torch.cuda.init()
