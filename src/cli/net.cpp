@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "maya/catalog.h"
+#include "network/open.h"
 #include "network/table.h"
 #include "predict/settings.h"
 
@@ -46,9 +47,11 @@ int run(const Options& options) {
   if (!cluster) return fail(cluster.error());
   const auto sizes = network::parse_sizes(options.sizes);
   if (!sizes) return fail(sizes.error(), usage);
-  const auto rows =
-      network::table(*cluster, options.kind, *sizes, options.ranks, nccl_environment());
+  const auto environment = nccl_environment();
+  const auto rows = network::table(*cluster, options.kind, *sizes, options.ranks, environment);
   if (!rows) return fail(rows.error());
+  for (const std::string& note : network::environment_notes(environment))
+    fmt::print(stderr, "maya: {}\n", note);
   if (!options.json) {
     fmt::print("{}", network::print(*rows));
     return success;
@@ -86,7 +89,7 @@ void add_net(CLI::App& app) {
       "  maya net p4d:4 all_gather 64MB --json\n"
       "  NCCL_ALGO=Tree maya net dgx-a100:2 all_reduce\n\n"
       "Collectives: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
-      "send_recv.");
+      "gather,\nscatter, send_recv.");
   verb->add_option("SPEC", options->cluster, "Cluster: dgx-h100:2, p4d, mine.toml")->required();
   verb->add_option("COLLECTIVE", options->kind, "all_reduce, all_gather, ...")->required();
   verb->add_option("SIZES", options->sizes, "One size, or first..last, doubling")
