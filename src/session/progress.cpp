@@ -1,5 +1,7 @@
 #include "session/progress.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "session/host_clock.h"
@@ -9,14 +11,29 @@ namespace {
 
 // Of one event, by one side: the thread that recorded it, or the others (NCCL's watchdog asks ten times a second).
 constexpr std::uint16_t patience = 64;
+// Work that another thread still finds pending after this is not on a GPU.
+constexpr std::int64_t longest_ns = 2'000'000'000;
+constexpr std::int64_t between_marks_ns = 500'000'000;
 
 }  // namespace
+
+std::int64_t wall_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 void Progress::recorded(Event& event, const Stream& stream) {
   std::lock_guard guard(mutex_);
   event.sequence = ++sequence_;
   event.stream = stream.id;
   event.thread = thread_number();
+  last_ns_ = clock_();
+  if (marks_.empty() || last_ns_ - marks_.back().ns > between_marks_ns) marks_.push_back({sequence_, last_ns_});
+  while (marks_.size() > 1 && last_ns_ - marks_.front().ns > longest_ns) {
+    long_ago_ = marks_.front().sequence;
+    marks_.pop_front();
+  }
   event.asked[0] = event.asked[1] = 0;
 }
 
@@ -54,12 +71,22 @@ void Progress::reached_all() {
   all_done_ = sequence_;
 }
 
+bool Progress::long_ago(std::uint64_t sequence) {
+  const std::int64_t now = clock_();
+  if (now - last_ns_ > longest_ns) return true;
+  for (const Mark& mark : marks_)
+    if (now - mark.ns > longest_ns) long_ago_ = mark.sequence;
+  return sequence <= long_ago_;
+}
+
 bool Progress::done(Event& event) {
   std::lock_guard guard(mutex_);
   if (event.sequence <= all_done_) return true;
   auto line = lines_.find(event.stream);
   if (line != lines_.end() && event.sequence <= line->second.done) return true;
-  std::uint16_t& asked = event.asked[event.thread == thread_number() ? 0 : 1];
+  const bool own = event.thread == thread_number();
+  if (!own && long_ago(event.sequence)) return true;
+  std::uint16_t& asked = event.asked[own ? 0 : 1];
   if (++asked < patience) return false;
   finish(event.stream, event.sequence);
   return true;

@@ -46,6 +46,33 @@ TEST_F(ProgressTest, ALaterEventCoversEarlierOnesOfItsStream) {
   EXPECT_TRUE(progress.done(event));
 }
 
+std::int64_t hand = 1'000'000'000;  // of the clock below
+std::int64_t watch() { return hand; }
+
+TEST_F(ProgressTest, AWatchdogThatAsksOnceAndLateFindsNothingPending) {
+  Progress timed(watch);
+  auto found_by_watchdog = [&](Event& of) {
+    bool done = false;
+    std::thread([&] { done = timed.done(of); }).join();
+    return done;
+  };
+  timed.recorded(event, network);
+  EXPECT_FALSE(found_by_watchdog(event));
+  hand += 600'000'000'000;  // the program compiles something
+  EXPECT_TRUE(found_by_watchdog(event));
+  EXPECT_FALSE(timed.done(event));  // its own path stays the same
+  timed.recorded(later, network);
+  EXPECT_TRUE(found_by_watchdog(event));
+  EXPECT_FALSE(found_by_watchdog(later));
+  for (int i = 0; i < 10; ++i) {  // the program goes on
+    hand += 1'000'000'000;
+    Event other;
+    timed.recorded(other, network);
+    EXPECT_FALSE(found_by_watchdog(other));
+  }
+  EXPECT_TRUE(found_by_watchdog(later));
+}
+
 TEST_F(ProgressTest, APollEndsAndAWatchdogDoesNotHastenIt) {
   progress.recorded(event, network);
   std::thread watchdog([&] {

@@ -88,6 +88,8 @@ WORKLOADS = [
     Workload("megatron-tp", "megatron_gpt.py --tp 2 --distributed-optimizer", ranks=4, needs=("megatron",)),
     Workload("megatron-pp", "megatron_gpt.py --pp 2", ranks=2, needs=("megatron",)),
     Workload("megatron-moe", "megatron_gpt.py --experts 4 --ep 2 --distributed-optimizer", ranks=2, needs=("megatron",)),
+    Workload("megatron-te", "megatron_gpt.py --engine te --tp 2 --sequence --distributed-optimizer", ranks=4,
+             needs=("megatron", "transformer_engine")),
     Workload("torchtitan-llama3", "torchtitan_train.py --module llama3 --config llama3_debugmodel --training.steps 4 "
              "--training.seq_len 512", ranks=2, needs=("torchtitan",), timeout=600),
     Workload("hf-trainer-fsdp", "accelerate launch --num_processes 2 --num_machines 1 --use_fsdp --fsdp_version 2 "
@@ -105,6 +107,7 @@ WORKLOADS = [
     Workload("xformers", "kernels_of_packages.py xformers", needs=("xformers",)),
     Workload("torchrec-dlrm", "dlrm.py", needs=("torchrec",)),
     Workload("jax", "jax_mlp.py", cluster="h100-sxm", needs=("jax",), timeout=600),
+    Workload("jax-sharded", "jax_sharded.py --devices 2", needs=("jax",), timeout=900),
     Workload("cuda-program", "tests/workloads/cuda_program/build_and_run.sh", plain=True, needs=("program:nvcc",), test=True),
     Workload("values", "values.py", test=True),
     Workload("values-ranks", "values.py", ranks=3, test=True),

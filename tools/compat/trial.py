@@ -90,7 +90,10 @@ def run_on(cluster: str, workload: Workload, environment: Environment, venv: pat
     surroundings = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")}
     surroundings.update(MAYA_LOG="warn", PATH=f"{venv / 'bin'}:{surroundings.get('PATH', '/usr/bin:/bin')}",
                         VIRTUAL_ENV=str(venv), TRITON_CACHE_DIR=str(venv / "cache/triton"),
-                        TORCHINDUCTOR_CACHE_DIR=str(venv / "cache/inductor"), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+                        TORCHINDUCTOR_CACHE_DIR=str(venv / "cache/inductor"), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
+                        TORCH_EXTENSIONS_DIR=str(venv / "cache/extensions"))
+    for lock in (venv / "cache/extensions").glob("**/lock"):  # of a run that was stopped while it built one: others would wait
+        lock.unlink()
     surroundings.update(workload.environment)
     surroundings.update(environment.variables)
     began = time.monotonic()

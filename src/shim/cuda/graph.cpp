@@ -99,8 +99,12 @@ int set(Node& node, CUgraphNodeParams& p) {
       p.alloc.dptr = address;
       return error;
     }
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return 0;
     default:
-      return 0;  // ordering only
+      session::state().recorder.warning("graph nodes of events or semaphores (taken as order only)");
+      return 0;
   }
 }
 
