@@ -7,6 +7,7 @@
 #include "catalog/cluster_file.h"
 #include "catalog/directory.h"
 #include "catalog/fields.h"
+#include "catalog/gpu_file.h"
 #include "catalog/suggest.h"
 
 namespace maya::catalog {
@@ -76,16 +77,7 @@ Result<Catalog> Catalog::load(const std::string& directory) {
   return catalog;
 }
 
-Result<Gpu> Catalog::gpu(std::string_view name) const {
-  std::vector<std::string> names;
-  for (const Gpu& gpu : gpus_) {
-    if (gpu.name == name) return gpu;
-    names.push_back(gpu.name);
-  }
-  return Error{"unknown GPU '" + std::string(name) + "'" + suggestion(name, names) +
-               "; to add it, copy the file of a like part in " + directory_ +
-               "/gpus under its name and write its data sheet there"};
-}
+Result<Gpu> Catalog::gpu(std::string_view name) const { return find_gpu(name, gpus_); }
 
 Result<Cluster> Catalog::cluster(
     std::string_view spec,
@@ -95,10 +87,17 @@ Result<Cluster> Catalog::cluster(
   std::string_view name = spec;
   int count = 0;
   std::string text(spec);
-  if (spec.ends_with(".toml") || spec.find('/') != spec.npos) {
+  if (is_path(spec)) {
     auto file = read_toml(text);
     if (!file) return file.error();
-    auto read = cluster_of(*file, known);
+    Result<Cluster> read = Error{};
+    if (describes_gpu(*file)) {
+      auto gpu = user_gpu(*file, gpus_);
+      if (!gpu) return gpu.error();
+      read = single_node(*gpu, 1, known);
+    } else {
+      read = cluster_of(*file, known);
+    }
     if (!read) return read;
     cluster = *std::move(read);
   } else {

@@ -178,6 +178,49 @@ gpus_per_leaf = 128
   EXPECT_TRUE(tuned->nvswitch);
 }
 
+constexpr const char* kTenNumbers = R"(capability_major = 8
+capability_minor = 9
+sms = 60
+boost_clock_mhz = 2550
+memory_bytes = "16 GiB"
+memory_gbps = 672
+l2_bytes = "48 MiB"
+tdp_watts = 285
+[peak_tflops]
+f32 = 40.1
+f16 = 80.2
+)";
+
+TEST(Catalog, GpuOfTenNumbers) {
+  const std::string path = written(kTenNumbers);
+  auto gpu = shipped().gpu(path);
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_EQ(gpu->architecture, "ada");
+  EXPECT_EQ(gpu->max_threads_per_sm, 1536);
+  EXPECT_DOUBLE_EQ(gpu->peak_tflops.at(DType::bf16), 80.2);
+  EXPECT_NEAR(gpu->peak_tflops.at(DType::f8e4m3), 160.4, 1);
+  auto alone = shipped().cluster(path);
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->world_size(), 1);
+  EXPECT_EQ(alone->gpu.sms, 60);
+  auto swapped = shipped().cluster("pcie-8xrtx4090", {{"gpu", path}});
+  ASSERT_TRUE(swapped) << swapped.error().message;
+  EXPECT_EQ(swapped->gpu.sms, 60);
+}
+
+TEST(Catalog, GpuFilesSayWhatIsMissing) {
+  auto said = [](const std::string& text) {
+    auto gpu = shipped().gpu(written(text));
+    return gpu ? "accepted" : gpu.error().message;
+  };
+  std::string less = kTenNumbers;
+  less.erase(less.find("memory_gbps"), std::string("memory_gbps = 672\n").size());
+  EXPECT_TRUE(has(said(less), "'memory_gbps' is missing")) << said(less);
+  EXPECT_TRUE(has(said("name = \"t4\"\n" + std::string(kTenNumbers)), "another name"));
+  EXPECT_TRUE(has(said("gpu = \"t4\"\n"), "data sheet with"));
+  EXPECT_TRUE(has(shipped().gpu("rtx4070").error().message, "TOML file"));
+}
+
 TEST(Catalog, BadFilesNameLineKeyAndFix) {
   EXPECT_TRUE(has(message("gpus = \"h100-sxm\"\n"), "the key 'gpu' is missing"));
   auto unknown = message("gpu = \"h100-sxm\"\ngpus_per_nod = 8\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/fields.h"
+#include "catalog/gpu_file.h"
 #include "catalog/model.h"
 #include "catalog/suggest.h"
 
@@ -69,7 +70,7 @@ Result<Cluster> start(const TomlFile& file, const Known& known) {
   if (gpu) {
     auto name = text(*gpu);
     if (!name) return name.error();
-    auto found = by_name(known.gpus, *name, "GPU");
+    auto found = find_gpu(*name, known.gpus, file.path);
     if (!found) return Error{where(file, *gpu) + found.error().message};
     if (base) {
       exchange_gpu(cluster, *found);
@@ -148,7 +149,7 @@ Status apply(Cluster& cluster, const Overrides& overrides, const Known& known) {
     Value value = value_of_text(text);
     Status status;
     if (key == "gpu") {
-      auto gpu = by_name(known.gpus, text, "GPU");
+      auto gpu = find_gpu(text, known.gpus);
       if (gpu) {
         exchange_gpu(cluster, *gpu);
         status = load_model(cluster, known);

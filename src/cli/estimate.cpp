@@ -140,7 +140,8 @@ void add_estimate(CLI::App& app) {
            estimate::help();
   });
   verb->add_option("OP", options->words, "The op and its keys: gemm m=4096 n=4096 k=8192");
-  verb->add_option("--gpu", options->gpu, "GPU of the catalogue")->capture_default_str();
+  verb->add_option("--gpu", options->gpu, "GPU of the catalogue, or a TOML file of its data sheet")
+      ->capture_default_str();
   verb->add_option("--csv", options->csv,
                    "One op a row (column `op`, then its keys); - is the terminal")
       ->type_name("FILE");

@@ -53,9 +53,9 @@ int run(bool json) {
         cell(std::max(peak(gpu, DType::bf16), peak(gpu, DType::f16))),
         cell(peak(gpu, DType::f8e4m3)), cell(gpu.nvlink_gbps), cell(gpu.usd_per_hour, "{:.2f}"));
   fmt::print(
-      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Your own GPU: a TOML file of "
-      "ten "
-      "numbers, see {}/gpus.\n",
+      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Your own GPU: ten numbers of "
+      "its "
+      "data sheet in a TOML file,\nnamed where a GPU's name goes (see {}/README.md).\n",
       catalog->directory());
   return success;
 }

@@ -6,11 +6,74 @@
 namespace maya::estimate {
 namespace {
 
+double d(std::int64_t v) { return static_cast<double>(v); }
+
+// A block does 32 tiles of 2×2 outputs of 32 channels: 16 small products, 128×128 in all. The tiles
+// lie in one image or in several.
+double fused_winograd(const Chip& chip, const Convolution& w, Direction direction,
+                      const ConvParams& p, const GemmParams& gemm) {
+  if (p.fused <= 0) return 0;
+  const bool data = direction == Direction::data_gradient;
+  const double c = d(data ? w.k : w.c), k = d(data ? w.c : w.k);
+  const double high = d(data ? w.h : w.out_h()), wide = d(data ? w.w : w.out_w());
+  constexpr double kPacks[][3] = {{1, 8, 16}, {2, 4, 16}, {4, 2, 16}, {2, 8, 8}, {4, 4, 8}};
+  double blocks = 1e300;
+  for (auto [images, rows, columns] : kPacks)
+    blocks = std::min(
+        blocks, std::ceil(d(w.n) / images) * std::ceil(high / rows) * std::ceil(wide / columns));
+  const double size = bytes(w.dtype);
+  GemmShape s;
+  s.compute = w.compute;
+  s.m = 128 * blocks, s.n = 128 * std::ceil(k / 32), s.k = c;
+  s.bytes_a = 1.4 * size, s.bytes_b = 2.25 * size, s.bytes_d = size / 4;
+  GemmParams adjusted = gemm;
+  adjusted.efficiency *= p.fused;
+  adjusted.tiles = 4;  // 128×128
+  adjusted.hide = p.hide;
+  adjusted.max_split = 1;
+  return gemm_time(chip, s, adjusted).ns;
+}
+
+double staged_winograd(const Chip& chip, const Convolution& w, Direction direction,
+                       const ConvParams& p, const GemmParams& gemm, const MemoryParams& memory) {
+  if (p.staged <= 0) return 0;
+  const bool data = direction == Direction::data_gradient;
+  const double high = d(data ? w.h : w.out_h()), wide = d(data ? w.w : w.out_w());
+  const double c = d(w.c), k = d(w.k), size = bytes(w.dtype), taps = d(w.kh) * d(w.kw);
+  const double side = 3 + d(w.kh);  // of the transformed tile: 6×6, 8×8
+  const double points = side * side, tiles = d(w.n) * std::ceil(high / 4) * std::ceil(wide / 4);
+  GemmShape s;
+  s.compute = w.compute;
+  s.batch = points;
+  s.bytes_a = s.bytes_b = s.bytes_d = size;
+  if (direction == Direction::weight_gradient)
+    s.m = k, s.n = c, s.k = tiles;
+  else
+    s.m = tiles, s.n = data ? c : k, s.k = data ? k : c;
+  GemmParams adjusted = gemm;
+  adjusted.efficiency *= p.staged;
+  MemoryParams stream = memory;
+  stream.efficiency *= p.stages;
+  // Each of the three operands passes from its plain to its transformed form or back.
+  auto transform = [&](double plain, double transformed) {
+    MemoryShape shape;
+    shape.read = plain * size, shape.written = transformed * size, shape.elements = transformed;
+    return memory_time(chip, shape, stream);
+  };
+  return gemm_time(chip, s, adjusted).ns +
+         transform(d(w.n) * d(w.h) * d(w.w) * c, points * tiles * c) +
+         transform(d(w.n) * d(w.out_h() * w.out_w()) * k, points * tiles * k) +
+         transform(taps * c * k, points * c * k);
+}
+
 double one_direction(const Chip& chip, const Convolution& w, Direction direction,
                      const ConvParams& p, const GemmParams& gemm, const MemoryParams& memory,
                      ConvDetail& detail) {
   const double groups = std::max(1, w.groups);
   const double c = static_cast<double>(w.c) / groups, k = static_cast<double>(w.k) / groups;
+  // Tensor cores take eight channels at a time: fewer, as in a first layer, are padded.
+  const bool tensor = chip.tensor(w.compute), padded = tensor && groups == 1;
+  const double full_c = padded ? std::max(8.0, c) : c, full_k = padded ? std::max(8.0, k) : k;
   const double taps = static_cast<double>(w.kd) * w.kh * w.kw;
   const double in_points = static_cast<double>(w.n) * static_cast<double>(w.d * w.h * w.w);
   const double out_points =
@@ -40,37 +103,35 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   double a_bytes = in_bytes, d_bytes = out_bytes;
   switch (direction) {
     case Direction::data_gradient:
-      s.m = in_points, s.n = c, s.k = k * taps / stride;
+      s.m = in_points, s.n = full_c, s.k = full_k * taps / stride;
       // Windows that overlap unevenly under a stride: each input point sees another set of taps.
-      factor = p.data_gradient * (stride > 1 && taps > 1 ? p.strided_data : 1);
+      factor = p.data_gradient * (stride > 1 ? p.strided_data : 1);
       a_bytes = out_bytes, d_bytes = in_bytes;
       break;
     case Direction::weight_gradient:
-      s.m = k, s.n = c * taps, s.k = out_points;
+      s.m = full_k, s.n = full_c * taps, s.k = out_points;
       factor = p.weight_gradient;
       a_bytes = out_bytes, d_bytes = weight_bytes;
       break;
     default:
-      s.m = out_points, s.n = k, s.k = c * taps;
+      s.m = out_points, s.n = full_k, s.k = full_c * taps;
       break;
   }
   if (taps == 1) factor *= p.pointwise;
-  const bool tensor = chip.tensor(w.compute);
   // Padding to eight channels, or a kernel without wide loads.
   if (groups > 1 && tensor && w.layout == Layout::channels_last)
     factor *= c <= 32 && groups >= 16 ? p.grouped_last : p.grouped_slow;
   else if (groups > 1)
     factor *= p.grouped;
-  else if (tensor && (std::fmod(c, 8) != 0 || std::fmod(k, 8) != 0))
+  else if (tensor && std::min(c, k) >= 8 && (std::fmod(c, 8) != 0 || std::fmod(k, 8) != 0))
     factor *= p.unaligned;
-  const bool winograd = !tensor && w.kh == 3 && w.kw == 3 && w.kd == 1 && stride == 1 &&
-                        w.dilation_h == 1 && w.dilation_w == 1 && groups == 1 && c >= 16;
-  if (winograd) s.aligned = p.winograd;
-  // Overlapping windows are read once from DRAM and again from L2: the operand counts once.
+  // Overlapping windows are read once from DRAM and again from L2: the operand counts once. A
+  // stride skips elements, not the memory lines they lie in.
+  const double most_read = size * w.stride_w;
   if (direction != Direction::weight_gradient)
-    s.bytes_a = std::min(size, a_bytes / (s.m * s.k * s.batch));
+    s.bytes_a = std::min(most_read, a_bytes / (s.m * s.k * s.batch));
   else
-    s.bytes_b = std::min(size, in_bytes / (s.k * s.n * s.batch));
+    s.bytes_b = std::min(most_read, in_bytes / (s.k * s.n * s.batch));
   GemmParams adjusted = gemm;
   // Gathering windows costs instructions that do not get faster with the tensor cores: the rate of
   // an SM and clock is bounded, whatever the peak.
@@ -78,8 +139,24 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   adjusted.efficiency = tensor ? std::min(gemm.efficiency, most / chip.rate(w.compute)) * factor
                                : gemm.efficiency * factor;
   adjusted.max_split = 32;
+  if (!tensor) {
+    // The direct kernels of cuDNN: 128 points by 128, 64 or 32 channels; only sums over all points
+    // are split.
+    adjusted.tiles = 4 + 32 + 256;
+    if (direction != Direction::weight_gradient) adjusted.max_split = 1;
+    adjusted.hide = p.hide;
+  }
   detail.gemm = gemm_time(chip, s, adjusted);
-  double ns = std::max(p.floor_ns, detail.gemm.ns);
+  double ns = detail.direct_ns = std::max(p.floor_ns, detail.gemm.ns);
+  if (!tensor && groups == 1 && stride == 1 && w.kd == 1 && w.dilation_h == 1 &&
+      w.dilation_w == 1 && w.kh == w.kw && (w.kh == 3 || w.kh == 5)) {
+    detail.fused_ns = w.kh == 3 && direction != Direction::weight_gradient
+                          ? fused_winograd(chip, w, direction, p, gemm)
+                          : 0;
+    detail.staged_ns = staged_winograd(chip, w, direction, p, gemm, memory);
+    for (double other : {detail.fused_ns, detail.staged_ns})
+      if (other > 0) ns = std::min(ns, std::max(p.floor_ns, other));
+  }
   if (tensor && w.layout == Layout::channels_first && p.transform > 0)
     ns += 2 * (a_bytes + d_bytes) / (dram * p.transform);
   return ns;

@@ -32,14 +32,17 @@ inline MemoryFeatures memory_features(const Chip& chip, const MemoryShape& s) {
           std::log2(1 + s.cols), s.rows > 0 ? std::fmod(s.cols, 4) : 0.0};
 }
 
-using ConvFeatures = std::array<double, 9>;
+using ConvFeatures = std::array<double, 12>;
 inline ConvFeatures conv_features(const Chip& chip, const Convolution& w, const ConvDetail& d) {
   auto l = [](double v) { return std::log2(std::max(1e-3, v)); };
   const double points = static_cast<double>(w.n) * static_cast<double>(w.out_d() * w.out_h() * w.out_w());
+  // How far behind the winner each other way is: the library's own choice is a guess as well.
+  auto behind = [&](double ns) { return ns > 0 ? l(ns / d.ns) : 4; };
   return {l(static_cast<double>(w.c)), l(static_cast<double>(w.k)), l(static_cast<double>(w.n)),
           l(static_cast<double>(w.h)), l(points * static_cast<double>(w.k) / (16384 * chip.sms)),
           l(d.gemm.waves), l(d.gemm.compute_ns / std::max(1.0, d.gemm.memory_ns)),
-          std::fmod(static_cast<double>(w.c), 32) / 32, std::fmod(static_cast<double>(w.k), 32) / 32};
+          std::fmod(static_cast<double>(w.c), 32) / 32, std::fmod(static_cast<double>(w.k), 32) / 32,
+          behind(d.direct_ns), behind(d.fused_ns), behind(d.staged_ns)};
 }
 
 }  // namespace maya::estimate

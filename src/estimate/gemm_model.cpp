@@ -73,7 +73,9 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
       // With fewer tiles than it can hold an SM does not hide latency as well; `tail` between the
       // ideal share and a whole wave.
       const double last = rest > 0 ? (p.tail * deep + (1 - p.tail) * rest / chip.sms) : 0;
-      const double compute = one * (full * occupancy + last);
+      const double warps = area / 2048;  // of one tile
+      const double compute = one * (full * (occupancy + p.hide / warps) +
+                                    last * (1 + p.hide / (warps * std::max(1.0, deep))));
 
       // L2 → SM: all loads; fewer SMs at work draw less.
       const double active = std::min(chip.sms, count);

@@ -50,6 +50,8 @@ struct GemmParams {
   double tiles{
       0};  // the tiles this library has, a bit each in the order of kTiles; 0: by area and side
   double swizzle{1};  // 1: a wave covers a square of the output; 0: whole columns, in launch order
+  double hide{
+      0};  // warps an SM needs to reach half its rate; one small tile alone is latency-bound
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("floor_ns", s.floor_ns), f("efficiency", s.efficiency), f("medium", s.medium);
@@ -61,7 +63,7 @@ struct GemmParams {
     f("latency_bytes", s.latency_bytes), f("sustained", s.sustained);
     f("occupancy", s.occupancy), f("max_area", s.max_area), f("min_side", s.min_side);
     f("max_split", s.max_split), f("tiles", s.tiles), f("swizzle", s.swizzle);
-    ;
+    f("hide", s.hide);
   }
 };
 

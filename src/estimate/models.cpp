@@ -94,6 +94,7 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
     std::string family = "memory." + std::string(name(static_cast<MemoryFamily>(i)));
     load(m.memory_[i], MemoryFeatures{}.size(), {"memory", family});
   }
+  m.conv_other_ = read_confidence(file.section("conv.f32.other", chip));
   load(m.transfer_, 0, {"transfer"});
   if (!status) return status.error();
   return m;
@@ -112,6 +113,7 @@ void Models::calibrate(const Calibration& calibration) {
   apply(gemm_batched_.confidence, "gemm.f32");
   apply(conv_tensor_.confidence, "conv.tensor");
   apply(conv_plain_.confidence, "conv.f32");
+  apply(conv_other_, "conv.f32");
   for (auto& model : attention_) apply(model.confidence, "attention");
   for (std::size_t i = 0; i < memory_.size(); ++i) {
     apply(memory_[i].confidence, "memory");
@@ -137,15 +139,16 @@ Models::Raw Models::gemm(const Gemm& w) const {
 Models::Raw Models::conv(const Convolution& w) const {
   const bool tensor = chip_.tensor(w.compute);
   const auto& model = tensor ? conv_tensor_ : conv_plain_;
-  const auto& gemm = tensor ? gemm_tensor_ : gemm_plain_;
+  const auto& gemm = tensor ? gemm_tensor_ : gemm_batched_;
   const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
   const ConvDetail detail = conv_time(chip_, w, model.params, gemm.params, memory.params);
   double ns = detail.ns;
+  if (model.correction.empty()) return {ns, &model.confidence};
   // The correction has seen plain 3×3 kernels forward, and speaks of those only.
-  if (!model.correction.empty() && w.direction == Direction::forward && w.kh == 3 && w.kw == 3 &&
-      w.kd == 1 && w.stride_h == 1 && w.stride_w == 1 && w.dilation_h == 1 && w.groups == 1)
-    ns *= model.correction.factor(conv_features(chip_, w, detail));
-  return {ns, &model.confidence};
+  if (w.direction != Direction::forward || w.kh != 3 || w.kw != 3 || w.kd != 1 || w.stride_h != 1 ||
+      w.stride_w != 1 || w.dilation_h != 1 || w.groups != 1)
+    return {ns, tensor ? &model.confidence : &conv_other_};
+  return {ns * model.correction.factor(conv_features(chip_, w, detail)), &model.confidence};
 }
 
 Models::Raw Models::attention(const Attention& w) const {

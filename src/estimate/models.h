@@ -58,6 +58,7 @@ class Models {
   Chip chip_;
   Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
   Model<ConvParams> conv_tensor_, conv_plain_;
+  Confidence conv_other_;  // of plain convolutions of another kind than those measured
   std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
   std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
   Model<TransferParams> transfer_;

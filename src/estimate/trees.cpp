@@ -1,7 +1,9 @@
 #include "estimate/trees.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace maya::estimate {
 
@@ -14,49 +16,87 @@ Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features
     return numbers[at++];
   };
   const Error broken{"a correction (trees) in the model file is damaged; run tools/fit again"};
-  if (range.size() % 2 != 0 || range.size() > 2 * features) return broken;
+  if (features > kFeatures || range.size() % 2 != 0 || range.size() > 2 * features) return broken;
   Trees out;
   out.range_.assign(range.begin(), range.end());
   out.bound_ = next();
   const double count = next();
   if (short_of || !(out.bound_ >= 0 && out.bound_ <= 1) || !(count >= 0 && count <= 2000))
     return broken;
+  struct Split {
+    double feature, threshold;
+    int left, right;
+  };
+  std::vector<Split> splits;
+  std::vector<double> leaves;
   for (int t = 0; t < static_cast<int>(count); ++t) {
-    const double splits = next();
-    if (short_of || !(splits >= 0 && splits <= 1000)) return broken;
-    const int inner = static_cast<int>(splits);
-    out.roots_.push_back(static_cast<std::uint32_t>(out.nodes_.size()));
+    const double number = next();
+    if (short_of || !(number >= 0 && number <= 1000)) return broken;
+    const int inner = static_cast<int>(number);
     auto child = [&](double c) -> int {
       int index = c >= 0 ? static_cast<int>(c) : inner + static_cast<int>(-1 - c);
       return index >= 0 && index < 2 * inner + 1 ? index : -1;
     };
+    splits.clear(), leaves.clear();
     for (int i = 0; i < inner; ++i) {
       const double feature = next(), threshold = next(), left = next(), right = next();
       // Children come after their parent: a walk always ends.
       const int l = child(left), r = child(right);
       if (short_of || feature < 0 || feature >= static_cast<double>(features) || l <= i || r <= i)
         return broken;
-      out.nodes_.push_back({static_cast<float>(threshold), static_cast<std::int16_t>(feature),
-                            static_cast<std::uint16_t>(l), static_cast<std::uint16_t>(r)});
+      splits.push_back({feature, threshold, l, r});
     }
-    for (int i = 0; i < inner + 1; ++i)
-      out.nodes_.push_back({static_cast<float>(next()), -1, 0, 0});
+    for (int i = 0; i < inner + 1; ++i) leaves.push_back(next());
+    // The left child right after its parent. A damaged file may join branches again, so the nodes
+    // of one tree are counted.
+    out.roots_.push_back(static_cast<std::uint32_t>(out.nodes_.size()));
+    const std::size_t root = out.nodes_.size();
+    int deepest = 0;
+    bool joined = false;
+    auto place = [&](auto&& self, int index, int depth) -> void {
+      deepest = std::max(deepest, depth);
+      const std::size_t at = out.nodes_.size();
+      if (joined || at - root > 2 * splits.size()) {
+        joined = true;
+        return;
+      }
+      if (index >= inner) {
+        out.nodes_.push_back({std::numeric_limits<float>::infinity(), 0, 0,
+                              static_cast<float>(leaves[static_cast<std::size_t>(index - inner)]),
+                              0});
+        return;
+      }
+      const Split& split = splits[static_cast<std::size_t>(index)];
+      out.nodes_.push_back({static_cast<float>(split.threshold),
+                            static_cast<std::uint16_t>(split.feature), 0, 0, 1});
+      self(self, split.left, depth + 1);
+      out.nodes_[at].right = static_cast<std::uint16_t>(out.nodes_.size() - at);
+      self(self, split.right, depth + 1);
+    };
+    place(place, 0, 0);
+    if (joined) return broken;
+    if (out.roots_.size() % kLanes == 1) out.depths_.push_back(0);
+    out.depths_.back() = std::max(out.depths_.back(), deepest);
   }
   if (short_of || at != numbers.size()) return broken;
+  const auto none = static_cast<std::uint32_t>(out.nodes_.size());
+  if (out.roots_.size() % kLanes != 0)
+    out.nodes_.push_back({std::numeric_limits<float>::infinity(), 0, 0, 0, 0});
+  while (out.roots_.size() % kLanes != 0) out.roots_.push_back(none);
   return out;
 }
 
 double Trees::factor(std::span<const double> features) const {
+  std::array<float, kFeatures> f;
+  for (std::size_t i = 0; i < features.size(); ++i) f[i] = static_cast<float>(features[i]);
   double sum = 0;
-  for (std::uint32_t root : roots_) {
-    const Node* tree = nodes_.data() + root;
-    const Node* node = tree;
-    while (node->feature >= 0)
-      node = tree + (static_cast<float>(features[static_cast<std::size_t>(node->feature)]) <=
-                             node->threshold
-                         ? node->left
-                         : node->right);
-    sum += node->threshold;
+  for (std::size_t group = 0; group < depths_.size(); ++group) {
+    std::array<const Node*, kLanes> at;
+    for (std::size_t i = 0; i < kLanes; ++i) at[i] = nodes_.data() + roots_[group * kLanes + i];
+    for (int step = depths_[group]; step > 0; --step)
+      for (const Node*& node : at)
+        node += f[node->feature] <= node->threshold ? node->left : node->right;
+    for (const Node* node : at) sum += node->value;
   }
   double outside = 0;
   for (std::size_t i = 0; i < range_.size() / 2; ++i)

@@ -21,19 +21,26 @@ class Trees {
   // `features`: how many the model has; a file that refers to others is refused.
   static Result<Trees> parse(std::span<const double> numbers, std::size_t features,
                              std::span<const double> range = {});
+  static constexpr std::size_t kLanes = 8;      // trees walked in step
+  static constexpr std::size_t kFeatures = 32;  // most a model may have
   bool empty() const { return roots_.empty(); }
   // The factor on the model's time, within exp(±bound).
   double factor(std::span<const double> features) const;
 
  private:
+  // A walk takes `left` = the next node or `right`; a leaf stays where it is, so that several trees
+  // can be walked in step, a fixed number of steps, without a branch to guess.
   struct Node {
-    float threshold;            // of a leaf: its value
-    std::int16_t feature;       // -1: leaf
-    std::uint16_t left, right;  // offsets from the tree's root
+    float threshold;        // of a leaf: infinity, no value is above it
+    std::uint16_t feature;  // of a leaf: 0
+    std::uint16_t right;    // distance to the node taken above the threshold
+    float value;            // of a leaf
+    std::uint32_t left;     // distance to the other: 1; of a leaf 0
   };
   double bound_{};
   std::vector<double> range_;
-  std::vector<std::uint32_t> roots_;
+  std::vector<std::uint32_t> roots_;  // a multiple of kLanes: the last ones are empty trees
+  std::vector<int> depths_;           // per kLanes trees, the deepest
   std::vector<Node> nodes_;
 };
 

@@ -52,7 +52,7 @@ TARGETS = (
      "P4 and T4, 75 and 70 W parts whose clock falls in long kernels; V100 and A100 are within, P100 nearly"),
     ("fp32 batched GEMM", "batched gemm fp32", None, "half-octave M×N×K cells", 0.06, "T4 only, for the same reason"),
     ("convolution forward", "conv 3×3 fp32", None, "half-octave C×K×size cells", 0.10,
-     "cuDNN's choice between Winograd, implicit GEMM and FFT (the kernel column shows all three) is not modelled, only their blend"),
+     "cuDNN's choice between Winograd in one kernel, in stages, implicit GEMM and FFT is a guess: the model takes the fastest"),
     ("attention", "attention", None, "sequence lengths", 0.06, ""),
     ("memory-bound fp16, 20 µs and more", ("add", "silu", "rotary", "embedding", "rms norm"), None, "whole models", 0.04, ""),
     ("memory-bound fp32, 20 µs and more", ("pointwise", "layer norm", "softmax"), None, "whole shapes", 0.04, ""),
@@ -96,7 +96,8 @@ def page(rows):
            "What is less clean than that sounds: the launch overhead inside the fp32 rows is a property of the measurement and is "
            "fitted on the GPU itself even where that GPU is left out. The size of the trees, the square root on the sustained "
            "clock, the clocks in the catalogue and the share of bandwidth that ECC takes (first_principles.model, [chip …]) were "
-           "chosen while looking at these tables. The tiles of a library's fp32 products are read off the kernel column. fp32 pointwise rows have 0.45 of the shortest call taken off. The split of A100 attention "
+           "chosen while looking at these tables. The tiles of a library's fp32 products are read off the kernel column. fp32 pointwise rows have 0.45 of the shortest call taken off. The launch cost in "
+           "the convolution sweeps grows along each sweep, from 0.1 to 0.4-0.8 ms; that growth, read off the shortest calls, is taken off. The split of A100 attention "
            "in forward and backward is assumed from the H100; only their sum was measured. No single fp16 convolution, "
            "optimizer, sort, scan or transfer was measured at all: those are first principles, set so that whole steps come out "
            "right (timm on an RTX 3090, ResNet-50 on A100); batch norm's level is from two traces.\n"]
