@@ -79,6 +79,7 @@ struct Semantics {
     unravel,        // k linear indices in place, into one row per dimension of the output
     differences,    // 1 where an element differs from the one before
     literal,        // `literal` is written to the first output
+    random,         // integers from `from` on, `k` different ones, drawn by `seed`
     loss_scale  // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k
                 // steps
   } kind{Kind::unknown};
@@ -96,6 +97,8 @@ struct Semantics {
   double scalar{};   // fill value, functor's scalar, arange start
   double scalar2{};  // arange step
   std::int64_t axis{-1}, k{};
+  std::int64_t from{};
+  std::uint64_t seed{};
   // gather: output[i] = first input[i + index · stride …]; scatter: output[i + index · stride …] =
   // first input[i]. The other inputs are the indices, one step each; all operands have the shape of
   // the iteration, elements are moved as they are. A scatter of a constant has no source:

@@ -5,6 +5,31 @@
 
 namespace maya::decode {
 
+namespace {
+
+// The transform of a contiguous tensor: { char* out; int stride; uint64 range; int64 base }. Which
+// numbers the generator would have drawn does not matter; that they lie in the range does.
+Semantics integers_of(const Arguments& a, DType dtype, std::int64_t elements) {
+  Semantics s;
+  constexpr int philox = 1, transform = 3;
+  const auto range = a.at<std::uint64_t>(transform, 16);
+  if (a.size(transform) != 32 || a.at<std::int32_t>(transform, 8) != bits(dtype) / 8 ||
+      range == 0 || range > INT64_MAX)
+    return s;
+  s.kind = Semantics::Kind::random;
+  s.k = static_cast<std::int64_t>(range);
+  s.from = a.at<std::int64_t>(transform, 24);
+  s.seed = mix(a.at<std::uint64_t>(philox, 0), a.at<std::uint64_t>(philox, 8));
+  Semantics::Operand out;
+  out.dtype = dtype;
+  out.address = a.pointer(transform, 0);
+  out.rank = 1, out.size[0] = elements, out.stride[0] = bits(dtype) / 8;
+  s.outputs = {out};
+  return s;
+}
+
+}  // namespace
+
 Made prepare_random(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (leaf == "distribution_elementwise_grid_stride_kernel") {
@@ -16,17 +41,30 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
     else if (!name.templates.empty())
       dtype = template_dtype(name, 0, DType::f32);
     if (dtype == DType::unknown) dtype = DType::f32;
+    const bool bounded = is_integer(dtype) && contains(kernel.demangled, "random_from_to_kernel");
     return make(
         whole(kernel, {0}),
-        [dtype](const Arguments& a, Decoded& d) {
+        [dtype, bounded](const Arguments& a, Decoded& d) {
           Random work;
           work.elements = a.integer(0);
           if (work.elements <= 0)
             work.elements = static_cast<std::int64_t>(a.geometry().threads()) * 4;
           work.dtype = dtype;
           d.op.work = work;
+          if (bounded) d.semantics = integers_of(a, dtype, work.elements);
         },
         is_integer(dtype));
+  }
+  if (leaf == "randperm_handle_duplicate_keys_kernel") {
+    // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation one.
+    return make(whole(kernel, {3}), [](const Arguments& a, Decoded& d) {
+      Pointwise work;
+      work.elements = a.integer(3);
+      work.bytes_read = 4 * work.elements;
+      work.dtype = DType::i32;
+      d.op.work = work;
+      read(d, a.pointer(0), work.bytes_read);
+    });
   }
   if (starts_with(leaf, "fused_dropout_kernel")) {
     DType dtype = template_dtype(name, 0, DType::f32);

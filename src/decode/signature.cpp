@@ -16,7 +16,6 @@ constexpr std::string_view libraries[] = {
 constexpr std::string_view names[] = {"_bfloat16_to_float_cuda_kernel",
                                       "_float_to_bfloat16_cuda_kernel",
                                       "compute_cuda_kernel",
-                                      "randperm_handle_duplicate_keys_kernel",
                                       "elementwise_kernel_with_index",
                                       "one_shot_all_reduce_kernel",
                                       "two_shot_all_reduce_kernel",

@@ -54,7 +54,14 @@ std::optional<bool> compare(const std::string& f, Number a, Number b) {
 
 std::optional<Number> assumed(const Semantics& s, device::Values& values, std::uint64_t limit) {
   using Kind = Semantics::Kind;
-  if (s.outputs.empty() || s.outputs[0].dtype != DType::boolean) return std::nullopt;
+  if (s.outputs.empty()) return std::nullopt;
+  // An unknown mask chooses every place (see list() in moves.cpp), also where it is counted.
+  if (s.inputs.size() == 1 && s.inputs[0].dtype == DType::boolean) {
+    if (s.kind == Kind::copy_cast && s.outputs[0].dtype != DType::boolean) return 1;
+    if (s.kind == Kind::reduce && s.function == "sum" && count(s.outputs[0]) > 0)
+      return static_cast<Number>(count(s.inputs[0]) / count(s.outputs[0]));
+  }
+  if (s.outputs[0].dtype != DType::boolean) return std::nullopt;
   if (s.kind == Kind::reduce) {
     if (s.function == "all") return 1;
     if (s.function == "any") return 0;

@@ -100,6 +100,16 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
     case Kind::arange:
       for (std::size_t i = 0; i < n; ++i) result[i] = s.scalar + static_cast<Number>(i) * s.scalar2;
       return result;
+    case Kind::random:
+      for (std::size_t i = 0; i < n; ++i) {
+        std::uint64_t x = s.seed + (i + 1) * 0x9e3779b97f4a7c15ULL;  // splitmix64
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+        x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+        x ^= x >> 31;
+        result[i] = static_cast<Number>(s.from + static_cast<std::int64_t>(
+                                                     x % static_cast<std::uint64_t>(s.k)));
+      }
+      return result;
     case Kind::copy_cast:
       if (in.empty()) return std::nullopt;
       for (std::size_t i = 0; i < n; ++i) result[i] = input(0, i);
