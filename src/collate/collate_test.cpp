@@ -144,6 +144,23 @@ TEST(Collate, CutOffRecordingIsANote) {
   EXPECT_EQ(job->classes[0].step_begin.size(), job->classes[1].step_begin.size());
 }
 
+TEST(Collate, AGpuTouchedInPassingIsAnotherRanks) {
+  for (bool in_passing : {true, false}) {
+    RecordingBuilder r;
+    for (int step = 0; step < 30; ++step) {
+      r.kernel(10).optimizer(1);
+      if (step > 0 && in_passing) continue;
+      trace::Record on_gpu_3{trace::Kind::launch, trace::legacy, 0, 5, 3, 0, 0};
+      r.recording().records.push_back(on_gpu_3);
+    }
+    std::vector<trace::Recording> one;
+    one.push_back(r.done());
+    auto job = collate(std::move(one));
+    ASSERT_TRUE(job) << message(job);
+    EXPECT_EQ(job->gpus(), in_passing ? 1 : 2);
+  }
+}
+
 TEST(Collate, UnrecordedRanksAreStoodInFor) {
   // 16,384 ranks, two pipeline stages, one recording each.
   std::vector<trace::Recording> recordings;

@@ -92,7 +92,7 @@ class Pass {
     for (const auto& communicator : recording_.communicators)
       h = mix(h, static_cast<std::uint64_t>(communicator.size));
     result_.hash = h;
-    result_.devices = std::max<std::int32_t>(1, static_cast<std::int32_t>(devices_.size()));
+    result_.devices = busy_devices();
     return std::move(result_);
   }
 
@@ -145,7 +145,8 @@ class Pass {
     // A default stream is not announced: its id is its device's number.
     if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) && r.kind != Kind::stream_create &&
         announced_.insert(r.stream).second)
-      device(r.stream);
+      device_of_stream_[r.stream] = device(r.stream);
+    if (has_op(r.kind) || r.kind == Kind::graph_launch) ++works_[device_of(r.stream)];
     switch (r.kind) {
       case Kind::range_push:
       case Kind::range_pop:
@@ -195,6 +196,7 @@ class Pass {
         return;
       case Kind::stream_create:
         announced_.insert(r.stream);
+        device_of_stream_[r.stream] = device(r.value);
         thread.hash = mix(thread.hash, mix(head, device(r.value)));
         return;
       case Kind::device_synchronize:
@@ -208,6 +210,22 @@ class Pass {
   // Devices by first appearance: which one a process has depends on its place in the node.
   std::uint64_t device(std::uint32_t number) {
     return devices_.try_emplace(number, devices_.size()).first->second;
+  }
+
+  std::uint64_t device_of(std::uint16_t stream) const {
+    constexpr std::uint64_t nobody_said = UINT64_MAX;
+    const auto found = device_of_stream_.find(stream);
+    return found != device_of_stream_.end() ? found->second : nobody_said;
+  }
+
+  // GPUs the process works with. One it put a tensor on in passing, as ranks do on GPU 0 before
+  // they choose their own, is another rank's.
+  std::int32_t busy_devices() const {
+    std::uint64_t busiest = 0;
+    for (const auto& [device, works] : works_) busiest = std::max(busiest, works);
+    const auto count = std::count_if(works_.begin(), works_.end(),
+                                     [&](const auto& w) { return 20 * w.second >= busiest; });
+    return std::max<std::int32_t>(1, static_cast<std::int32_t>(count));
   }
 
   // Messages of a group go out together, so their order does not matter: they are taken by distance
@@ -299,6 +317,8 @@ class Pass {
   std::vector<std::uint32_t> stream_number_;
   std::unordered_map<std::uint32_t, std::uint64_t> events_;
   std::unordered_map<std::uint32_t, std::size_t> devices_;
+  std::unordered_map<std::uint16_t, std::uint64_t> device_of_stream_;
+  std::unordered_map<std::uint64_t, std::uint64_t> works_;  // by device
   std::unordered_set<std::uint16_t> announced_;
   const Record* wide_{};
 };

@@ -29,7 +29,7 @@ struct Fingerprint {
   // Equal for ranks that do the same. Host times, annotations, the interleaving of threads, numbers
   // given to events and peers of messages do not enter.
   std::uint64_t hash{};
-  std::int32_t devices{1};                 // GPUs that streams were made on
+  std::int32_t devices{1};                 // GPUs it works with
   std::vector<CollectiveUse> collectives;  // per communicator slot
   std::vector<ChannelUse> channels;
   std::unordered_map<std::uint64_t, std::uint32_t> channel_number;  // by slot and peer
