@@ -114,4 +114,15 @@ struct ncclSimInfo_v22200 {
 };
 using ncclSimInfo_t = ncclSimInfo_v22200;
 
+// 2.29 on; members may follow.
+struct ncclCommProperties_t {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int rank;
+  int nRanks;
+  int cudaDev;
+  int nvmlDev;
+};
+
 }  // namespace maya::abi

@@ -52,11 +52,18 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
   made->device = session::thread().device;
   if (size > 1 && !s.settings.run_directory.empty())
     made->exchange = std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
-  if (parent == 0 && names_rank) s.recorder.learn_rank(rank, size);
+  made->names_rank = parent == 0 && names_rank;
   made->number = s.recorder.communicator(trace::Communicator{id, rank, size, parent, name});
   s.recorder.record(trace::Kind::communicator_create, 0, made->number);
   if (made->exchange) made->exchange->post(join_key, &rank, sizeof rank);
   return made;
+}
+
+// A process with several members (JAX has one for each of its GPUs) is not one of the ranks they count.
+static void learn_rank(const Communicator& c) {
+  bool only_member = c.names_rank;
+  communicators().each([&](const Communicator& other) { only_member &= &other == &c || other.id != c.id; });
+  if (only_member) session::state().recorder.learn_rank(c.rank, c.size);
 }
 
 bool await_members(Communicator& c) {
@@ -67,6 +74,7 @@ bool await_members(Communicator& c) {
                    static_cast<unsigned long long>(c.id), c.size, c.rank, patience_seconds());
       return false;
     }
+  learn_rank(c);
   session::host_clock().reanchor();  // waiting for peers is not this rank's work
   return true;
 }
@@ -271,6 +279,14 @@ ncclResult_t ncclCommCuDevice(void* handle, int* device) {
   Communicator* c = find(handle);
   if (c == nullptr || device == nullptr) return ncclInvalidArgument;
   *device = c->device;
+  return ncclSuccess;
+}
+// What follows the known members says which device-side functions there are: none.
+ncclResult_t ncclCommQueryProperties(void* handle, ncclCommProperties_t* p) {
+  Communicator* c = find(handle);
+  if (c == nullptr || p == nullptr || p->size < sizeof *p || p->size > 4096) return ncclInvalidArgument;
+  std::memset(static_cast<void*>(&p->rank), 0, p->size - offsetof(ncclCommProperties_t, rank));
+  p->rank = c->rank, p->nRanks = c->size, p->cudaDev = p->nvmlDev = c->device;
   return ncclSuccess;
 }
 ncclResult_t ncclCommUserRank(void* handle, int* rank) {

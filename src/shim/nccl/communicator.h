@@ -24,6 +24,7 @@ struct Communicator {
   std::unordered_map<std::uint64_t, std::uint64_t> messages;   // per (from, to): sequence
   std::uint64_t splits{};
   bool aborted{};
+  bool names_rank{};               // its rank may be the process's
   std::string name;
 };
 
