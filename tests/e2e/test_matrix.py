@@ -98,7 +98,9 @@ def test_the_page_says_what_is_missing():
     assert "| gpt | yes | cudaX | 0.1 % | ≈ 20.0 ms | 12.5 ms | 400 MiB | 8 s |" in text
     assert "| fsdp2 | **no**: pack wants a compiler that is not free |" in text
     assert "| resnet | not tried |" in text
-    assert "| 0 of 3 | gpt, fsdp2, resnet |" in text
+    assert "| 0 of 3 | gpt, fsdp2, resnet (not tried) |" in text
+    text = page.page([environment], {}, mixed=False)
+    assert "| pack | 3.11 | not tried | fsdp2: pack wants a compiler that is not free |" in text
 
 
 HEADER = "ranks,stream,step,record,issue_us,start_us,duration_us,kind,name,sizes,collective\n"

@@ -113,13 +113,14 @@ def overview(environments: list[Environment], states: dict[str, dict]) -> str:
     for environment in environments:
         state = states.get(environment.name)
         if not state:
-            lines.append(f"| {environment.name} | {environment.python} | not tried | |")
+            why = "; ".join(f"{name}: {obstacle}" for name, obstacle in environment.obstacles.items())
+            lines.append(f"| {environment.name} | {environment.python} | not tried | {words(why, 600)} |")
             continue
         results = state["results"]
         good = [w for w in environment.workloads if w in results and healthy(results[w])]
         bad = [w for w in environment.workloads if w not in good]
         different = [w for w, (same, _) in state.get("same", {}).items() if not same]
-        missing = ", ".join(bad) + (f"; op stream of {', '.join(different)}" if different else "")
+        missing = ", ".join(w if w in results or w in environment.obstacles else f"{w} (not tried)" for w in bad) + (f"; op stream of {', '.join(different)}" if different else "")
         lines.append(f"| [{environment.name}](#{anchor(environment.name)}) | {environment.python} "
                      f"| {len(good)} of {len(environment.workloads)} | {words(state.get('error') or missing)} |")
     return "\n".join(lines) + "\n"
