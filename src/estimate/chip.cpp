@@ -44,13 +44,16 @@ Chip make_chip(const catalog::Gpu& gpu) {
   auto& f32 = c.peak[static_cast<std::size_t>(DType::f32)];
   // Two FLOPs a lane and clock; 128 lanes an SM is what every current part has.
   if (f32 <= 0) f32 = 2 * 128 * c.sms * c.clock;
+  // Parts with token f16 arithmetic (1/64 of f32) and those without bf16: the libraries compute
+  // such products in f32.
+  auto& bf16 = c.peak[static_cast<std::size_t>(DType::bf16)];
+  if (bf16 <= 0 && gpu.capability_major < 8) bf16 = f32;
   for (auto [type, stand_in] : kStandIns) {
     auto& rate = c.peak[static_cast<std::size_t>(type)];
     if (rate <= 0) rate = c.rate(stand_in);
+    if (type == DType::f16 || type == DType::bf16) rate = std::max(rate, f32);
   }
-  // Parts with token f16 arithmetic (1/64 of f32): the libraries compute such products in f32.
-  for (DType type : {DType::f16, DType::bf16})
-    c.peak[static_cast<std::size_t>(type)] = std::max(c.rate(type), f32);
+  c.tf32 = gpu.peak_tflops.count(DType::tf32) > 0;
   return c;
 }
 

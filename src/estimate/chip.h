@@ -27,7 +27,10 @@ struct Chip {
   std::array<double, 32> peak{};  // FLOPs per ns by DType, dense
 
   double rate(DType type) const { return peak[static_cast<std::size_t>(type)]; }
-  bool tensor(DType type) const { return rate(type) > 1.5 * rate(DType::f32); }
+  bool tf32{};  // has tensor cores for it, though on some parts no faster than plain f32
+  bool tensor(DType type) const {
+    return (type == DType::tf32 && tf32) || rate(type) > 1.5 * rate(DType::f32);
+  }
 };
 
 Chip make_chip(const catalog::Gpu& gpu);

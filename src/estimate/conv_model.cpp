@@ -21,7 +21,7 @@ double fused_winograd(const Chip& chip, const Convolution& w, Direction directio
   for (auto [images, rows, columns] : kPacks)
     blocks = std::min(
         blocks, std::ceil(d(w.n) / images) * std::ceil(high / rows) * std::ceil(wide / columns));
-  const double size = bytes(w.dtype);
+  const double size = std::max(4.0, bytes(w.dtype));
   GemmShape s;
   s.compute = w.compute;
   s.m = 128 * blocks, s.n = 128 * std::ceil(k / 32), s.k = c;
@@ -39,7 +39,9 @@ double staged_winograd(const Chip& chip, const Convolution& w, Direction directi
   if (p.staged <= 0) return 0;
   const bool data = direction == Direction::data_gradient;
   const double high = d(data ? w.h : w.out_h()), wide = d(data ? w.w : w.out_w());
-  const double c = d(w.c), k = d(w.k), size = bytes(w.dtype), taps = d(w.kh) * d(w.kw);
+  // Half precision without tensor cores is computed in f32.
+  const double c = d(w.c), k = d(w.k), size = std::max(4.0, bytes(w.dtype));
+  const double taps = d(w.kh) * d(w.kw);
   const double side = 3 + d(w.kh);  // of the transformed tile: 6×6, 8×8
   const double points = side * side, tiles = d(w.n) * std::ceil(high / 4) * std::ceil(wide / 4);
   GemmShape s;

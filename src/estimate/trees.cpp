@@ -29,6 +29,7 @@ Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features
   };
   std::vector<Split> splits;
   std::vector<double> leaves;
+  std::vector<std::pair<int, std::uint32_t>> found;  // depth and root of each tree
   for (int t = 0; t < static_cast<int>(count); ++t) {
     const double number = next();
     if (short_of || !(number >= 0 && number <= 1000)) return broken;
@@ -49,7 +50,6 @@ Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features
     for (int i = 0; i < inner + 1; ++i) leaves.push_back(next());
     // The left child right after its parent. A damaged file may join branches again, so the nodes
     // of one tree are counted.
-    out.roots_.push_back(static_cast<std::uint32_t>(out.nodes_.size()));
     const std::size_t root = out.nodes_.size();
     int deepest = 0;
     bool joined = false;
@@ -61,41 +61,51 @@ Result<Trees> Trees::parse(std::span<const double> numbers, std::size_t features
         return;
       }
       if (index >= inner) {
-        out.nodes_.push_back({std::numeric_limits<float>::infinity(), 0, 0,
-                              static_cast<float>(leaves[static_cast<std::size_t>(index - inner)]),
-                              0});
+        out.nodes_.push_back(
+            {static_cast<float>(leaves[static_cast<std::size_t>(index - inner)]), kLeaf, 0});
         return;
       }
       const Split& split = splits[static_cast<std::size_t>(index)];
-      out.nodes_.push_back({static_cast<float>(split.threshold),
-                            static_cast<std::uint16_t>(split.feature), 0, 0, 1});
+      out.nodes_.push_back(
+          {static_cast<float>(split.threshold), static_cast<std::uint16_t>(split.feature), 0});
       self(self, split.left, depth + 1);
       out.nodes_[at].right = static_cast<std::uint16_t>(out.nodes_.size() - at);
       self(self, split.right, depth + 1);
     };
     place(place, 0, 0);
     if (joined) return broken;
-    if (out.roots_.size() % kLanes == 1) out.depths_.push_back(0);
-    out.depths_.back() = std::max(out.depths_.back(), deepest);
+    found.emplace_back(deepest, static_cast<std::uint32_t>(root));
   }
   if (short_of || at != numbers.size()) return broken;
-  const auto none = static_cast<std::uint32_t>(out.nodes_.size());
-  if (out.roots_.size() % kLanes != 0)
-    out.nodes_.push_back({std::numeric_limits<float>::infinity(), 0, 0, 0, 0});
-  while (out.roots_.size() % kLanes != 0) out.roots_.push_back(none);
+  if (found.size() % kLanes != 0) out.nodes_.push_back({0, kLeaf, 0});
+  while (found.size() % kLanes != 0)
+    found.emplace_back(0, static_cast<std::uint32_t>(out.nodes_.size() - 1));
+  std::sort(found.begin(), found.end());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    out.roots_.push_back(found[i].second);
+    if (i % kLanes == kLanes - 1) out.depths_.push_back(found[i].first);
+  }
   return out;
 }
 
 double Trees::factor(std::span<const double> features) const {
-  std::array<float, kFeatures> f;
+  std::array<float, kFeatures + 1> f;
   for (std::size_t i = 0; i < features.size(); ++i) f[i] = static_cast<float>(features[i]);
+  f[kLeaf] = -std::numeric_limits<float>::infinity();
   double sum = 0;
   for (std::size_t group = 0; group < depths_.size(); ++group) {
     std::array<const Node*, kLanes> at;
     for (std::size_t i = 0; i < kLanes; ++i) at[i] = nodes_.data() + roots_[group * kLanes + i];
-    for (int step = depths_[group]; step > 0; --step)
-      for (const Node*& node : at)
-        node += f[node->feature] <= node->threshold ? node->left : node->right;
+    for (int step = depths_[group]; step > 0; --step) {
+// All lanes in registers.
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        const Node& node = *at[i];
+        const std::uint32_t above = 0U - static_cast<std::uint32_t>(f[node.feature] > node.value);
+        at[i] +=
+            (node.right & above) | (static_cast<std::uint32_t>(node.feature != kLeaf) & ~above);
+      }
+    }
     for (const Node* node : at) sum += node->value;
   }
   double outside = 0;

@@ -28,19 +28,18 @@ class Trees {
   double factor(std::span<const double> features) const;
 
  private:
-  // A walk takes `left` = the next node or `right`; a leaf stays where it is, so that several trees
-  // can be walked in step, a fixed number of steps, without a branch to guess.
+  // A walk goes to the next node, or `right` nodes on. A leaf stays where it is (its feature is
+  // below every value), so that several trees are walked in step, without a branch to guess.
   struct Node {
-    float threshold;        // of a leaf: infinity, no value is above it
-    std::uint16_t feature;  // of a leaf: 0
-    std::uint16_t right;    // distance to the node taken above the threshold
-    float value;            // of a leaf
-    std::uint32_t left;     // distance to the other: 1; of a leaf 0
+    float value;            // the threshold; of a leaf, what it adds
+    std::uint16_t feature;  // of a leaf: kLeaf
+    std::uint16_t right;
   };
+  static constexpr std::uint16_t kLeaf = kFeatures;
   double bound_{};
   std::vector<double> range_;
   std::vector<std::uint32_t> roots_;  // a multiple of kLanes: the last ones are empty trees
-  std::vector<int> depths_;           // per kLanes trees, the deepest
+  std::vector<int> depths_;           // per kLanes trees, the deepest; trees go in order of depth
   std::vector<Node> nodes_;
 };
 
