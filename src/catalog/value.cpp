@@ -80,7 +80,7 @@ std::optional<double> number(const Value& value, Unit unit) {
 template <class T>
 std::string assign_whole(T& to, const Value& value, Unit unit) {
   auto v = number(value, unit);
-  if (!v || *v != std::floor(*v) || *v > static_cast<double>(std::numeric_limits<T>::max() / 2))
+  if (!v || *v != std::floor(*v) || 2 * *v > static_cast<double>(std::numeric_limits<T>::max()))
     return std::string(expectation(unit));
   to = static_cast<T>(*v);
   return {};

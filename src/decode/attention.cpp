@@ -464,7 +464,7 @@ Made flash3(const Kernel& kernel, const Name&) {
       for (const std::string& s : t)
         if (s == "true" || s == "false") flags.push_back(s == "true");
       if (flags.size() > 1) d->causal = flags[0], d->local = flags[1];
-      if (flags.size() > 3) d->varlen = d->backward ? flags[3] : flags[3];
+      if (flags.size() > 3) d->varlen = flags[3];
     }
   }
   return d;

@@ -103,7 +103,7 @@ bool descends(const Kernel& kernel, const Name& name) {
 
 // What a pass over items means for their values: sorting passes put all in order at once, which the
 // following ones leave as it is.
-Body meaning(const Kernel& kernel, const Name& name, std::shared_ptr<Signature> signature) {
+Body meaning(const Kernel& kernel, const Name& name, const std::shared_ptr<Signature>& signature) {
   using Kind = Semantics::Kind;
   const std::string& leaf = name.leaf;
   if (leaf == "DeviceRadixSortOnesweepKernel") {
@@ -340,9 +340,8 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
                  starts_with(leaf, "Device") || contains(leaf, "for_each");
   if (!generic) return nullptr;
   DType t = first_dtype(name.templates.empty() ? kernel.demangled : name.templates.back());
-  std::vector<KeyPart> scalars_key = key;
   return make(
-      scalars_key,
+      key,
       [=](const Arguments& a, Decoded& d) {
         Pointwise work;
         work.elements = signature->integers().empty()

@@ -88,7 +88,6 @@ Made prepare_gemm(const Kernel& kernel, const Name& name) {
                                               : DType::f32;
   Tile tile = tile_of(detail);
   bool grouped = contains(detail, "Group") || contains(detail, "grouped");
-  bool sparse = contains(detail, "Sparse");
   std::vector<KeyPart> key;
   if (cutlass && !kernel.parameter_sizes.empty())
     key.push_back({0, 0, std::min<std::uint16_t>(kernel.parameter_sizes[0], 24)});
@@ -108,7 +107,7 @@ Made prepare_gemm(const Kernel& kernel, const Name& name) {
         if (m < 1 || n < 1 || k < 1 || m > (1 << 28) || n > (1 << 28) || k > (1 << 28)) continue;
         if (m < 8 && n < 8) continue;
         std::int64_t l = a.at<std::int32_t>(0, at + 12);
-        work.m = m, work.n = n, work.k = sparse ? k : k;
+        work.m = m, work.n = n, work.k = k;
         work.batch = at == 4 && l > 0 && l <= 65535 ? l : 1;
         found = true;
         break;

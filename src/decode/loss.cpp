@@ -25,10 +25,7 @@ Made prepare_loss(const Kernel& kernel, const Name& name) {
       rows = a.integer(integers.size() > 1 ? integers[1] : integers[0]) *
              std::max<std::int64_t>(
                  1, static_cast<std::int64_t>(a.grid(0)) / std::max<std::int64_t>(1, blocks));
-    } else if (no_reduce) {
-      rows = a.integer(integers[0]);
-      if (integers.size() > 1) cols = a.integer(integers[1]);
-    } else if (one) {
+    } else if (one && !no_reduce) {
       cols = a.integer(integers[0]);
     } else {
       rows = a.integer(integers[0]);
