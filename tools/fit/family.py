@@ -44,7 +44,7 @@ class Family:
     max(F, c + kernel) with F and c fitted along (events around one call from an idle queue)."""
 
     def __init__(self, kind, chip, table, free, base=None, starts=({},), trees=60, leaves=8, bound=0.25,
-                 overhead=False, name="", limit=600, rounds=3, others=None, ranged=3):
+                 overhead=False, name="", limit=600, rounds=3, others=None, ranged=3, settings=None):
         self.kind, self.chip, self.free, self.starts = kind, chip, free, starts
         self.base = {**shipped.defaults(kind), **(base or {})}
         self.trees, self.leaves, self.bound = trees, leaves, bound
@@ -55,6 +55,7 @@ class Family:
         self.name = name
         self.ops = shipped.Ops(self.texts, name)
         self.ranged = ranged
+        self.settings = settings or {}
 
     def _time(self, kernel, extra):
         return np.maximum(extra[0], extra[1] + kernel) if self.overhead else kernel
@@ -82,7 +83,7 @@ class Family:
                 target = np.maximum(self.ns[rows] - extra[1], 500)
             if len(rows) >= 200:
                 correction = Correction(features[rows], np.log(target / kernel[rows]), self.trees, self.bound,
-                                        self.ranged, num_leaves=self.leaves)
+                                        self.ranged, num_leaves=self.leaves, **self.settings)
         return params, extra, correction
 
     def predict(self, trained, rows=None, kernel_only=False):
