@@ -13,7 +13,7 @@ namespace maya::decode {
 namespace {
 
 struct Table {
-  std::size_t sizes{}, block_to_tensor{}, block_to_chunk{};
+  std::size_t sizes{}, block_to_tensor{}, block_to_chunk{}, first_tensor{};
   int tensors{}, blocks{}, size_width{8}, index_width{1};
   bool valid{};
 };
@@ -45,6 +45,7 @@ Table fit(std::size_t total, int depth, std::size_t scalar_bytes, bool steps) {
           t.block_to_tensor = at;
           at = align(at + static_cast<std::size_t>(index) * blocks, 4);
           t.block_to_chunk = at;
+          t.first_tensor = at + 4u * blocks;
           at = align(at + 4u * blocks + start, scalar_bytes == 16 ? 16 : 8);
           if (at != total) continue;
           t.tensors = tensors;
@@ -193,6 +194,7 @@ class MultiTensor : public Decoder {
   int table{0};  // parameter that holds the table
   int chunk_parameter{-1};
   int depth{1};
+  int norms{-1};  // parameter that points at a norm's results, the chunks of a tensor behind it
   Table layout;
   Pass pass;
 
@@ -249,6 +251,13 @@ class MultiTensor : public Decoder {
       tensors = 1;
     }
     out.semantics.parts = std::move(copies);
+    if (pass.norm && norms >= 0 && previous >= 0) {
+      // results[tensor of the whole list][chunk]
+      const std::int64_t tensors_before = arguments.at<std::int32_t>(table, layout.first_tensor);
+      write(out, arguments.pointer(norms),
+            4 * (tensors_before + previous + 1) *
+                std::max<std::int64_t>(1, arguments.integer(norms + 1)));
+    }
     if (pass.norm) {
       Reduction work;
       work.inputs = elements;
@@ -353,6 +362,11 @@ Made prepare_multi_tensor(const Kernel& kernel, const Name& name) {
   if (d->table > 0 && is_integer_scalar(name.parameters[0])) d->chunk_parameter = 0;
   if (static_cast<std::size_t>(d->table) < kernel.parameter_sizes.size())
     d->layout = fit(kernel.parameter_sizes[d->table], d->depth, scalar_bytes, steps);
+  const bool numbered =
+      d->layout.valid && d->layout.first_tensor + 4 <= kernel.parameter_sizes[d->table];
+  for (std::size_t i = 0; d->pass.norm && numbered && i + 1 < name.parameters.size(); ++i)
+    if (is_pointer(name.parameters[i]) && is_integer_scalar(name.parameters[i + 1]))
+      d->norms = static_cast<int>(i);
   return d;
 }
 

@@ -126,8 +126,13 @@ void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t patt
   std::lock_guard guard(mutex_);
   insert(address, bytes, nullptr);
   auto* to = static_cast<char*>(at(address));
-  for (std::uint64_t i = 0; i < bytes; i += pattern_bytes)
-    std::memcpy(to + i, pattern, std::min(pattern_bytes, bytes - i));
+  std::uint64_t done = std::min(pattern_bytes, bytes);
+  std::memcpy(to, pattern, done);
+  if (done == 1)
+    std::memset(to, *to, bytes);
+  else
+    for (; done < bytes; done += std::min(done, bytes - done))  // what is there, twice as long
+      std::memcpy(to + done, to, std::min(done, bytes - done));
 }
 
 void Values::promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {

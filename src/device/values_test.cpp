@@ -4,6 +4,8 @@
 
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -30,6 +32,19 @@ TEST_F(ValuesTest, WhatIsStoredIsReadAndTheRestIsZero) {
   EXPECT_EQ(out[5], 0);
   EXPECT_TRUE(values.load(out, base + 104, 8));
   EXPECT_EQ(out[0], 2);
+}
+
+TEST_F(ValuesTest, FillsRepeatTheirPattern) {
+  const std::string_view pattern = "abcdefgh";
+  for (std::uint64_t width : {1, 2, 4, 8})
+    for (std::uint64_t bytes : {1, 8, 15, 1030}) {
+      values.fill(base + 3, pattern.data(), width, bytes);
+      std::string out(bytes, '?');
+      ASSERT_TRUE(values.load(out.data(), base + 3, bytes));
+      for (std::uint64_t i = 0; i < bytes; ++i)
+        ASSERT_EQ(out[i], pattern[i % width]) << width << " " << i;
+      values.forget(base + 3, bytes);
+    }
 }
 
 TEST_F(ValuesTest, ForgettingAPartKeepsTheOthers) {
