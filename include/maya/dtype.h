@@ -31,7 +31,8 @@ enum class DType : std::uint8_t {
 int bits(DType type);
 inline double bytes(DType type) { return bits(type) / 8.0; }
 std::string_view name(DType type);
-std::optional<DType> parse_dtype(std::string_view name);  // also "float32", "half", "fp16", "fp8", …
+std::optional<DType> parse_dtype(
+    std::string_view name);  // also "float32", "half", "fp16", "fp8", …
 
 inline bool is_integer(DType t) {
   return t == DType::i64 || t == DType::i32 || t == DType::i16 || t == DType::i8 ||

@@ -14,7 +14,7 @@ enum class Origin : std::uint8_t { measured, fitted, first_principles, unknown }
 std::string_view name(Origin origin);
 
 struct Estimate {
-  double ns{};             // device time, without the gap before it
+  double ns{};                 // device time, without the gap before it
   double low_ns{}, high_ns{};  // 80 % interval
   Origin origin{Origin::first_principles};
 };

@@ -43,12 +43,14 @@ struct Load {
 class Network {
  public:
   virtual ~Network() = default;
-  // `ranks`: the members, as ranks of the job, in communicator order; placement is rank / gpus_per_node.
-  virtual CollectiveTime collective(const Collective& op, std::span<const std::int32_t> ranks) const = 0;
+  // `ranks`: the members, as ranks of the job, in communicator order; placement is rank /
+  // gpus_per_node.
+  virtual CollectiveTime collective(const Collective& op,
+                                    std::span<const std::int32_t> ranks) const = 0;
   virtual CollectiveTime messages(std::span<const Message> group) const = 0;
 
-  // For what runs at the same time on one GPU: each port is shared max-min fairly (max_min.h). Bytes
-  // per ns; 0: the port does not limit. A network that does not say shares nothing.
+  // For what runs at the same time on one GPU: each port is shared max-min fairly (max_min.h).
+  // Bytes per ns; 0: the port does not limit. A network that does not say shares nothing.
   virtual Ports port_capacity() const { return {}; }
   virtual Load load(const Collective&, std::span<const std::int32_t> /*ranks*/,
                     std::int32_t /*at*/) const {

@@ -22,28 +22,48 @@ namespace maya {
 
 enum class Direction : std::uint8_t { forward, backward, data_gradient, weight_gradient };
 
-enum class Epilogue : std::uint8_t { none, bias, relu, gelu, bias_relu, bias_gelu, relu_grad,
-                                     gelu_grad, bias_grad, other };
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,
+  relu,
+  gelu,
+  bias_relu,
+  bias_gelu,
+  relu_grad,
+  gelu_grad,
+  bias_grad,
+  other
+};
 enum class Layout : std::uint8_t { channels_first, channels_last };
 enum class AttentionKernel : std::uint8_t { flash2, flash3, cudnn, memory_efficient, other };
 enum class NormKind : std::uint8_t { layer, rms, batch, group, instance, weight_reduction, l2 };
 enum class ReduceKind : std::uint8_t { sum, mean, max, min, norm, argmax, any, product, other };
 enum class OptimizerKind : std::uint8_t { adam, adamw, sgd, lamb, lion, adagrad, rmsprop, other };
 enum class CopyDirection : std::uint8_t { device, host_to_device, device_to_host, peer, host };
-enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce,
-                                           all_to_all, gather, scatter, barrier };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  gather,
+  scatter,
+  barrier
+};
 enum class ReduceOp : std::uint8_t { sum, product, max, min, average, other };
 
 // D[m×n] = op(A)[m×k] · op(B)[k×n], column-major as BLAS sees it, `batch` times.
 struct Gemm {
   std::int64_t m{}, n{}, k{}, batch{1};
   DType a{DType::f32}, b{DType::f32}, d{DType::f32};
-  DType compute{DType::f32};  // the rate class: f16/bf16/tf32/f8… on tensor cores, f32/f64 on plain cores
+  DType compute{
+      DType::f32};  // the rate class: f16/bf16/tf32/f8… on tensor cores, f32/f64 on plain cores
   bool transpose_a{}, transpose_b{};
   Epilogue epilogue{Epilogue::none};
-  bool accumulate{};            // beta != 0: D is read too
+  bool accumulate{};  // beta != 0: D is read too
   std::int64_t lda{}, ldb{}, ldd{};
-  std::int64_t groups{1};       // grouped GEMM: m is then the total over groups
+  std::int64_t groups{1};  // grouped GEMM: m is then the total over groups
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("m", s.m), f("n", s.n), f("k", s.k), f("batch", s.batch), f("a", s.a), f("b", s.b);
@@ -354,8 +374,9 @@ struct TritonKernel {
 
 // A kernel nobody knows: what its launch gives away.
 struct OtherKernel {
-  std::int32_t pointers{};        // pointer arguments
-  std::int64_t bytes_touched{};   // guess from the allocations behind them and the threads; 0: no idea
+  std::int32_t pointers{};  // pointer arguments
+  std::int64_t
+      bytes_touched{};  // guess from the allocations behind them and the threads; 0: no idea
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("pointers", s.pointers), f("bytes_touched", s.bytes_touched);
@@ -363,10 +384,10 @@ struct OtherKernel {
 };
 
 // Order is part of the recording's format: append only.
-using Work = std::variant<OtherKernel, Gemm, Convolution, Attention, Normalization, Softmax,
-                          CrossEntropy, Pointwise, Reduction, Gather, Scatter, Sort, Scan, Random,
-                          Pool, OptimizerStep, Copy, Fill, Collective, PointToPoint, Rnn, Fft, Solver,
-                          Sparse, TritonKernel>;
+using Work =
+    std::variant<OtherKernel, Gemm, Convolution, Attention, Normalization, Softmax, CrossEntropy,
+                 Pointwise, Reduction, Gather, Scatter, Sort, Scan, Random, Pool, OptimizerStep,
+                 Copy, Fill, Collective, PointToPoint, Rnn, Fft, Solver, Sparse, TritonKernel>;
 
 struct Geometry {
   std::array<std::uint32_t, 3> grid{}, block{};  // zero for library calls
@@ -390,8 +411,8 @@ std::string_view kind_name(std::size_t index);
 // A default-constructed Work of that kind; nullopt if there is none.
 std::optional<Work> work_of_kind(std::string_view name);
 
-double flops(const Work& work);          // multiply and add counted apart
-double bytes_read(const Work& work);     // from and to device memory, each operand once
+double flops(const Work& work);       // multiply and add counted apart
+double bytes_read(const Work& work);  // from and to device memory, each operand once
 double bytes_written(const Work& work);
 inline double bytes_moved(const Work& work) { return bytes_read(work) + bytes_written(work); }
 // Type deciding the arithmetic rate; DType::f32 where there is none.

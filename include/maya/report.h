@@ -4,8 +4,8 @@
 //   fmt::print("{}", report::summary(p));
 //   write(directory + "/prediction.json", report::to_json(p));
 //
-// Times are milliseconds and sizes bytes, as in prediction.json (version 1: fields may be added, never
-// renamed).
+// Times are milliseconds and sizes bytes, as in prediction.json (version 1: fields may be added,
+// never renamed).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace maya::report {
 struct StepTime {
   double ms{}, low_ms{}, high_ms{};  // mean over the measured steps, 80 % interval
   std::uint32_t count{};
-  std::string found_by;              // "annotation", "optimizer", "period", "user", "whole_run"
+  std::string found_by;  // "annotation", "optimizer", "period", "user", "whole_run"
 };
 
 // Mean over the ranks. compute + exposed_communication + copy + idle = step, up to what overlaps
@@ -55,15 +55,15 @@ struct Cost {
 };
 
 struct Throughput {
-  std::string unit;      // "tokens" or "samples"
+  std::string unit;  // "tokens" or "samples"
   double per_step{}, per_second{};
   std::string found_by;  // "loss", "user"
 };
 
 struct KernelShare {
   std::string name;
-  double share{};        // of predicted GPU time
-  std::uint64_t count{}; // launches in the measured steps, over all ranks
+  double share{};         // of predicted GPU time
+  std::uint64_t count{};  // launches in the measured steps, over all ranks
 };
 
 // Shares of predicted GPU time by where its duration comes from; they sum to one.
@@ -97,8 +97,8 @@ struct Prediction {
   std::vector<std::pair<std::string, std::string>> settings;  // what-ifs, as given to --set
   std::optional<StepTime> step;  // none when the run ended before a step was done
   BreakdownMs breakdown;
-  double flops_per_step{};       // matrix work (GEMM, convolution, attention …) of all ranks
-  std::optional<double> mfu;     // against the GPU's dense peak for `mfu_dtype`
+  double flops_per_step{};    // matrix work (GEMM, convolution, attention …) of all ranks
+  std::optional<double> mfu;  // against the GPU's dense peak for `mfu_dtype`
   std::string mfu_dtype;
   std::optional<Throughput> throughput;
   std::vector<RankMemory> memory;  // every rank of the job, ascending
@@ -149,7 +149,8 @@ std::string perfetto_trace(const job::Job& job, const simulate::Timeline& timeli
 std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline);
 std::string csv_trace(const job::Job& job, const simulate::Timeline& timeline);
 // MLCommons Chakra execution trace of one rank: GlobalMetadata, then Nodes, length-delimited.
-std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline, std::int32_t rank);
+std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline,
+                         std::int32_t rank);
 // comm_groups.json for ASTRA-sim: the communicators by the number the nodes call them.
 std::string chakra_groups(const job::Job& job);
 // A page without external resources.

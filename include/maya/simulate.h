@@ -86,7 +86,8 @@ struct Options {
 // Numbers of the model that Cluster::extra may give (key, default, meaning). Those of overlap come
 // from catalog/network/nccl.toml, where their sources are; the defaults are for clusters made by
 // hand.
-//   overlap.compute_bandwidth       0.65  of the memory bandwidth that communication takes: what part
+//   overlap.compute_bandwidth       0.65  of the memory bandwidth that communication takes: what
+//   part
 //                                         kernels not limited by memory feel
 //   overlap.communication_slowdown  0.02  slow-down of communication while kernels run
 //   overlap.max_communication_share 0.5   SMs that communication can take at most

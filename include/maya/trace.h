@@ -26,33 +26,40 @@ inline constexpr std::uint32_t format_version = 1;
 // Append only; the numbers are part of the format.
 enum class Kind : std::uint8_t {
   none = 0,
-  host_gap,            // value: further microseconds of host time before the next record of the thread
-  wide,                // first half of a two-record entry: see Wide
+  host_gap,  // value: further microseconds of host time before the next record of the thread
+  wide,      // first half of a two-record entry: see Wide
   // Work on a stream. value: op
-  launch,              // kernel or library call
-  copy,                // Op is a Copy; Flag::blocking: the host waits for it
+  launch,  // kernel or library call
+  copy,    // Op is a Copy; Flag::blocking: the host waits for it
   fill,
-  collective,          // aux: communicator; Op is a Collective
-  point_to_point,      // aux: communicator; Op is a PointToPoint
-  group_begin, group_end,   // NCCL group: what lies between on this thread is one fused launch
-  host_function,       // a callback the stream runs
-  graph_launch,        // value: graph
+  collective,      // aux: communicator; Op is a Collective
+  point_to_point,  // aux: communicator; Op is a PointToPoint
+  group_begin,
+  group_end,      // NCCL group: what lies between on this thread is one fused launch
+  host_function,  // a callback the stream runs
+  graph_launch,   // value: graph
   // Events and streams. value: event (ids are never reused)
-  event_record,        // on `stream`
-  stream_wait_event,   // `stream` waits for event `value`'s latest record
+  event_record,       // on `stream`
+  stream_wait_event,  // `stream` waits for event `value`'s latest record
   event_synchronize,
-  event_query,         // recorded only where the answer steered the program (rarely)
-  stream_synchronize, device_synchronize,
-  stream_create,       // stream id in `stream`; aux: priority + 1000; flags: Flag::non_blocking
+  event_query,  // recorded only where the answer steered the program (rarely)
+  stream_synchronize,
+  device_synchronize,
+  stream_create,  // stream id in `stream`; aux: priority + 1000; flags: Flag::non_blocking
   stream_destroy,
   // Memory. Wide entries: x = memory kind, y = bytes; value: allocation
-  allocate, release,   // release of device memory waits for the device (cudaFree); Flag::async: stream ordered
+  allocate,
+  release,  // release of device memory waits for the device (cudaFree); Flag::async: stream ordered
   // Communicators. value: communicator id of this rank
-  communicator_create, communicator_destroy,
+  communicator_create,
+  communicator_destroy,
   // Annotations. value: string
-  range_push, range_pop, mark,
-  step_boundary,       // the framework said a step ended (profiler.step, optimizer hooks); value: string, its source
-  out_of_memory,       // Wide: y = bytes asked; value: allocation kind. The emulated GPU refused.
+  range_push,
+  range_pop,
+  mark,
+  step_boundary,  // the framework said a step ended (profiler.step, optimizer hooks); value:
+                  // string, its source
+  out_of_memory,  // Wide: y = bytes asked; value: allocation kind. The emulated GPU refused.
   // NB: add at the end.
 };
 
@@ -62,8 +69,8 @@ enum Flag : std::uint8_t {
   blocking = 2,      // the host waits until the work is done
   non_blocking = 4,  // stream_create: does not synchronize with the legacy default stream
   async = 8,
-  captured = 16,     // part of a graph capture (kept only inside graph definitions)
-  legacy = 32,       // issued to the legacy default stream (stream 0): orders with all blocking streams
+  captured = 16,  // part of a graph capture (kept only inside graph definitions)
+  legacy = 32,  // issued to the legacy default stream (stream 0): orders with all blocking streams
 };
 
 struct Record {
@@ -87,18 +94,26 @@ struct Wide {
 };
 static_assert(sizeof(Wide) == 16);
 
-enum class MemoryKind : std::uint8_t { device, pool, mapped /* cuMemMap */, managed, pinned, context };
+enum class MemoryKind : std::uint8_t {
+  device,
+  pool,
+  mapped /* cuMemMap */,
+  managed,
+  pinned,
+  context
+};
 
 struct GraphNode {
-  Record record;                           // launch, copy, fill, collective, … ; stream/thread unused
-  std::vector<std::uint32_t> after;        // indices of nodes it waits for
+  Record record;                     // launch, copy, fill, collective, … ; stream/thread unused
+  std::vector<std::uint32_t> after;  // indices of nodes it waits for
 };
 struct Graph {
-  std::vector<GraphNode> nodes;            // in topological order
+  std::vector<GraphNode> nodes;  // in topological order
 };
 
 struct Communicator {
-  std::uint64_t id{};      // equal on all members: hash of unique id, or of parent id, split order and colour
+  std::uint64_t
+      id{};  // equal on all members: hash of unique id, or of parent id, split order and colour
   std::int32_t rank{}, size{};
   std::uint64_t parent{};  // 0: from a unique id
   std::string name;        // what the framework calls it, if it says
@@ -113,13 +128,14 @@ struct Count {
 struct Identity {
   std::int32_t rank{}, local_rank{}, world_size{1}, node{}, device{};
   std::uint64_t pid{};
-  std::string gpu;       // catalogue name of the emulated GPU
-  std::string cluster;   // as given to --cluster
+  std::string gpu;      // catalogue name of the emulated GPU
+  std::string cluster;  // as given to --cluster
   std::string command;
   std::uint64_t memory_capacity{};  // bytes a cudaMalloc can reach
   std::uint64_t memory_context{};   // taken by context, modules and communicators at start
-  std::vector<std::pair<std::string, std::string>> environment;  // NCCL_*, CUDA_*, TORCH_* that matter
-  std::vector<std::pair<std::string, std::string>> versions;     // cudart, cudnn, nccl, torch as seen
+  std::vector<std::pair<std::string, std::string>>
+      environment;                                            // NCCL_*, CUDA_*, TORCH_* that matter
+  std::vector<std::pair<std::string, std::string>> versions;  // cudart, cudnn, nccl, torch as seen
 };
 
 struct Recording {
@@ -127,11 +143,11 @@ struct Recording {
   std::vector<Op> ops;
   std::vector<std::string> strings;
   std::vector<Graph> graphs;
-  std::vector<Communicator> communicators;   // index = communicator number in records
+  std::vector<Communicator> communicators;  // index = communicator number in records
   std::vector<Record> records;
-  std::vector<Count> unimplemented_calls;    // function → calls
-  std::vector<Count> warnings;               // e.g. "read of unknown bytes"
-  bool complete{};                           // closed properly; else cut off by a crash or a kill
+  std::vector<Count> unimplemented_calls;  // function → calls
+  std::vector<Count> warnings;             // e.g. "read of unknown bytes"
+  bool complete{};                         // closed properly; else cut off by a crash or a kill
 };
 
 // Reads rank-N.maya (and its unfinished tail, if the process died). Never trusts the bytes.

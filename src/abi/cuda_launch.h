@@ -283,8 +283,8 @@ enum CUgraphChildGraphNodeOwnership_enum : int {
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
 };
 
-// The kind-tagged form of cuGraphAddNode (12.2 on). Only the members that bodies read are spelled out; the union is
-// always 29 words.
+// The kind-tagged form of cuGraphAddNode (12.2 on). Only the members that bodies read are spelled
+// out; the union is always 29 words.
 struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];

@@ -158,18 +158,20 @@ void check_jax(const launch::Jax& jax, Findings& findings) {
   if (jax.cuda_major == 0) {
     findings.push_back(
         {"jax", State::warning,
-         fmt::format("{} without a CUDA plug-in: it computes on the CPU and Maya sees nothing of it; "
-                     "pip install jax-cuda13-plugin jax-cuda13-pjrt",
-                     jax.version)});
+         fmt::format(
+             "{} without a CUDA plug-in: it computes on the CPU and Maya sees nothing of it; "
+             "pip install jax-cuda13-plugin jax-cuda13-pjrt",
+             jax.version)});
   } else if (jax.ptxas.empty()) {
-    findings.push_back({"jax", State::warning,
-                        fmt::format("{}, plug-in {} for CUDA {}, but XLA will find no ptxas: pip install {}",
-                                    jax.version, jax.plugin, jax.cuda_major,
-                                    jax.cuda_major == 12 ? "nvidia-cuda-nvcc-cu12" : "nvidia-cuda-nvcc")});
+    findings.push_back(
+        {"jax", State::warning,
+         fmt::format("{}, plug-in {} for CUDA {}, but XLA will find no ptxas: pip install {}",
+                     jax.version, jax.plugin, jax.cuda_major,
+                     jax.cuda_major == 12 ? "nvidia-cuda-nvcc-cu12" : "nvidia-cuda-nvcc")});
   } else {
     findings.push_back({"jax", State::good,
-                        fmt::format("{}, plug-in {} for CUDA {}, assembles with {}", jax.version, jax.plugin,
-                                    jax.cuda_major, jax.ptxas)});
+                        fmt::format("{}, plug-in {} for CUDA {}, assembles with {}", jax.version,
+                                    jax.plugin, jax.cuda_major, jax.ptxas)});
   }
 }
 

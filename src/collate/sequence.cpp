@@ -133,7 +133,8 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
       const auto [at, fresh] = index.try_emplace(key, kinds.size());
       if (fresh) kinds.push_back({key});
       Kind& kind = kinds[at->second];
-      ++kind.whole, kind.weight += sequence.weight_between(cuts[k], cuts[k + 1]), kind.length = length;
+      ++kind.whole, kind.weight += sequence.weight_between(cuts[k], cuts[k + 1]),
+          kind.length = length;
       longest = std::max(longest, length);
     }
     std::erase_if(kinds, [](const Kind& kind) { return kind.whole < 2; });

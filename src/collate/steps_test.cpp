@@ -68,7 +68,8 @@ TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
   }
 }
 
-// A compiler tries candidates first, as many times as there are steps; then each step is one launch of a graph.
+// A compiler tries candidates first, as many times as there are steps; then each step is one launch
+// of a graph.
 TEST(Steps, AGraphWeighsWhatIsInIt) {
   RecordingBuilder r;
   initialize(r);

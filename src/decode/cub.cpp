@@ -98,7 +98,8 @@ DType carried_type(const Name& name, int parameter, const std::string& text) {
 
 bool descends(const Kernel& kernel, const Name& name) {
   // SortOrder 0 is ascending; before CUB 2.2 a bool IS_DESCENDING.
-  return contains(kernel.demangled, "SortOrder)1") || (name.templates.size() > 1 && name.templates[1] == "true");
+  return contains(kernel.demangled, "SortOrder)1") ||
+         (name.templates.size() > 1 && name.templates[1] == "true");
 }
 
 // What a pass over items means for their values: sorting passes put all in order at once, which the
@@ -107,7 +108,8 @@ Body meaning(const Kernel& kernel, const Name& name, const std::shared_ptr<Signa
   using Kind = Semantics::Kind;
   const std::string& leaf = name.leaf;
   if (leaf == "DeviceRadixSortOnesweepKernel") {
-    DType k = item_type(name, 5), v = carried_type(name, 7, name.parameters.size() > 7 ? name.parameters[7] : "");
+    DType k = item_type(name, 5),
+          v = carried_type(name, 7, name.parameters.size() > 7 ? name.parameters[7] : "");
     bool pairs = item_bytes(name, 7) > 0, down = descends(kernel, name);
     return [=](const Arguments& a, Decoded& d) {
       std::int64_t n = a.integer(8);
@@ -120,11 +122,15 @@ Body meaning(const Kernel& kernel, const Name& name, const std::shared_ptr<Signa
       d.semantics.inputs.push_back(line(a.pointer(7), v, n));
     };
   }
-  if (leaf == "DeviceSelectSweepKernel" && name.parameters.size() > 3 && !signature->integers().empty()) {
-    bool nonzero = contains(name.parameters[0], "counting_iterator") || contains(name.parameters[0], "CountingInput");
+  if (leaf == "DeviceSelectSweepKernel" && name.parameters.size() > 3 &&
+      !signature->integers().empty()) {
+    bool nonzero = contains(name.parameters[0], "counting_iterator") ||
+                   contains(name.parameters[0], "CountingInput");
     bool unique = contains(kernel.demangled, "equal_to") || contains(kernel.demangled, "Equality");
-    DType in = item_type(name, nonzero ? 1 : 0), out = item_type(name, 2), counter = item_type(name, 3);
-    if (nonzero && !contains(name.parameters[1], "NonZeroOp") && !is_pointer(name.parameters[1])) return {};
+    DType in = item_type(name, nonzero ? 1 : 0), out = item_type(name, 2),
+          counter = item_type(name, 3);
+    if (nonzero && !contains(name.parameters[1], "NonZeroOp") && !is_pointer(name.parameters[1]))
+      return {};
     if (!nonzero && (!unique || !is_pointer(name.parameters[0]))) return {};
     return [=](const Arguments& a, Decoded& d) {
       std::int64_t n = a.integer(signature->integers()[0]);
@@ -137,10 +143,12 @@ Body meaning(const Kernel& kernel, const Name& name, const std::shared_ptr<Signa
       !signature->integers().empty()) {
     DType key = item_type(name, 0), length = item_type(name, 3), counter = item_type(name, 4);
     return [=](const Arguments& a, Decoded& d) {
-      std::int64_t n = a.integer(signature->integers().size() > 1 ? signature->integers()[1] : signature->integers()[0]);
+      std::int64_t n = a.integer(signature->integers().size() > 1 ? signature->integers()[1]
+                                                                  : signature->integers()[0]);
       d.semantics.kind = Kind::unique;
       d.semantics.inputs = {line(a.pointer(0), key, n)};
-      d.semantics.outputs = {line(a.pointer(1), key, n), line(a.pointer(4), counter, 1), line(a.pointer(3), length, n)};
+      d.semantics.outputs = {line(a.pointer(1), key, n), line(a.pointer(4), counter, 1),
+                             line(a.pointer(3), length, n)};
     };
   }
   return {};
@@ -201,7 +209,8 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
         true);
   }
   if (leaf == "DeviceRadixSortSingleTileKernel") {
-    DType k = item_type(name, 0), v = carried_type(name, 2, name.parameters.size() > 2 ? name.parameters[2] : "");
+    DType k = item_type(name, 0),
+          v = carried_type(name, 2, name.parameters.size() > 2 ? name.parameters[2] : "");
     int kb = item_bytes(name, 0), vb = item_bytes(name, 2);
     bool descending = descends(kernel, name);
     return make(
@@ -314,7 +323,9 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
     std::vector<std::pair<int, int>> written;
     for (int i : p.writes)
       if (i >= 0 && item_bytes(name, i) > 0) written.emplace_back(i, item_bytes(name, i));
-    int counted = leaf == "DeviceRadixSortHistogramKernel" ? 0 : leaf == "DeviceRadixSortUpsweepKernel" ? 1 : -1;
+    int counted = leaf == "DeviceRadixSortHistogramKernel" ? 0
+                  : leaf == "DeviceRadixSortUpsweepKernel" ? 1
+                                                           : -1;
     return make(
         key,
         [=](const Arguments& a, Decoded& d) {

@@ -81,7 +81,8 @@ Made strided_index(const Kernel& kernel, const Name& name) {
         if (flip || d.semantics.outputs.empty()) return;
         std::int64_t span = offsets.span(0, size, true);
         if (scatter)
-          for (const auto& step : d.semantics.steps) span += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
+          for (const auto& step : d.semantics.steps)
+            span += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
         write(d, d.semantics.outputs[0].address, span);
       },
       is_integer(dtype));
@@ -167,9 +168,10 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
           d.op.work = work;
           // The last argument is alpha, in the elements' type; only the usual 1 is followed.
           std::size_t last = a.kernel().parameter_sizes.size() - 1;
-          bool one = src.dtype == DType::f32   ? a.at<float>(last) == 1
-                     : src.dtype == DType::i64 ? a.at<std::int64_t>(last) == 1
-                                               : src.dtype == DType::i32 && a.at<std::int32_t>(last) == 1;
+          bool one = src.dtype == DType::f32 ? a.at<float>(last) == 1
+                     : src.dtype == DType::i64
+                         ? a.at<std::int64_t>(last) == 1
+                         : src.dtype == DType::i32 && a.at<std::int32_t>(last) == 1;
           if (atomic && one) d.semantics = slice_move(a, *signature, true, "add");
         },
         is_integer(template_dtype(name, 0, DType::f32)));

@@ -30,12 +30,18 @@ std::string combination(std::string_view text) {
 
 DType type_of_bytes(std::int64_t bytes) {
   switch (bytes) {
-    case 1: return DType::u8;
-    case 2: return DType::i16;
-    case 4: return DType::i32;
-    case 8: return DType::i64;
-    case 16: return DType::c128;
-    default: return DType::unknown;
+    case 1:
+      return DType::u8;
+    case 2:
+      return DType::i16;
+    case 4:
+      return DType::i32;
+    case 8:
+      return DType::i64;
+    case 16:
+      return DType::c128;
+    default:
+      return DType::unknown;
   }
 }
 
@@ -49,7 +55,8 @@ Semantics::Operand line(std::uint64_t address, DType type, std::int64_t elements
   return o;
 }
 
-Semantics strided_move(const Arguments& a, const Offsets& offsets, std::string_view lambda, DType dtype, int bytes) {
+Semantics strided_move(const Arguments& a, const Offsets& offsets, std::string_view lambda,
+                       DType dtype, int bytes) {
   Semantics s;
   using Kind = Semantics::Kind;
   if (offsets.dims > 8 || type_of_bytes(bytes) == DType::unknown) return s;
@@ -114,12 +121,13 @@ Semantics strided_move(const Arguments& a, const Offsets& offsets, std::string_v
   return s;
 }
 
-Semantics slice_move(const Arguments& a, const Signature& signature, bool scatter, std::string function) {
+Semantics slice_move(const Arguments& a, const Signature& signature, bool scatter,
+                     std::string function) {
   Semantics s;
   Tensor dst = signature.tensor(a, 0), src = signature.tensor(a, 1), at = signature.tensor(a, 2);
   std::int64_t dst_dim = a.integer(3), src_dim = a.integer(4);
-  if (dst_dim < 0 || dst_dim >= dst.rank || src_dim < 0 || src_dim >= src.rank || dst.rank > 7 || src.rank > 7 ||
-      at.elements <= 0 || dst.elements != src.elements)
+  if (dst_dim < 0 || dst_dim >= dst.rank || src_dim < 0 || src_dim >= src.rank || dst.rank > 7 ||
+      src.rank > 7 || at.elements <= 0 || dst.elements != src.elements)
     return s;
   DType raw = function == "assign" ? type_of_bytes(dst.element_bytes) : dst.dtype;
   if (raw == DType::unknown) return s;
@@ -135,7 +143,8 @@ Semantics slice_move(const Arguments& a, const Signature& signature, bool scatte
   append(scatter ? in : out, straight.stride[straight_dim] * straight.element_bytes);
   append(scatter ? out : in, 0);
   if (index.rank > 7) return s;
-  for (int d = index.rank; d > 0; --d) index.size[d] = index.size[d - 1], index.stride[d] = index.stride[d - 1];
+  for (int d = index.rank; d > 0; --d)
+    index.size[d] = index.size[d - 1], index.stride[d] = index.stride[d - 1];
   index.size[0] = dst.elements, index.stride[0] = 0;
   ++index.rank;
   s.kind = scatter ? Semantics::Kind::scatter : Semantics::Kind::gather;
@@ -146,7 +155,8 @@ Semantics slice_move(const Arguments& a, const Signature& signature, bool scatte
   std::int64_t length = 0;
   for (std::size_t i = 5; i < a.kernel().parameter_sizes.size() && i < 9; ++i)
     if (a.size(i) == 8 && length == 0) length = a.integer(i);
-  s.steps = {{length > 0 ? length : std::int64_t{1} << 40, picked.stride[picked_dim] * picked.element_bytes}};
+  s.steps = {{length > 0 ? length : std::int64_t{1} << 40,
+              picked.stride[picked_dim] * picked.element_bytes}};
   return s;
 }
 

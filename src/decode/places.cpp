@@ -1,5 +1,5 @@
-// Small integer kernels of ATen whose meaning the host depends on: their op is read off the signature like
-// that of others, their values are followed.
+// Small integer kernels of ATen whose meaning the host depends on: their op is read off the
+// signature like that of others, their values are followed.
 #include "decode/moves.h"
 
 namespace maya::decode {
@@ -54,7 +54,8 @@ Made prepare_places(const Kernel& kernel, const Name& name) {
     DType t = template_dtype(name, 0, DType::i64);
     return follow(kernel, name, [t](const Arguments& a, Decoded& d) {
       d.semantics.kind = Kind::repeat;
-      d.semantics.inputs = {line(a.pointer(0), t, a.integer(3)), line(a.pointer(1), DType::i64, a.integer(3))};
+      d.semantics.inputs = {line(a.pointer(0), t, a.integer(3)),
+                            line(a.pointer(1), DType::i64, a.integer(3))};
       d.semantics.outputs = {line(a.pointer(2), t, a.integer(4))};
     });
   }
@@ -100,7 +101,8 @@ Made prepare_places(const Kernel& kernel, const Name& name) {
       }
     });
   }
-  if (leaf == "amp_update_scale_cuda_kernel") {  // (scale, tracker, found_inf, growth, backoff, interval)
+  if (leaf ==
+      "amp_update_scale_cuda_kernel") {  // (scale, tracker, found_inf, growth, backoff, interval)
     return follow(kernel, name, [](const Arguments& a, Decoded& d) {
       d.semantics.kind = Kind::loss_scale;
       d.semantics.outputs = {line(a.pointer(0), DType::f32, 1), line(a.pointer(1), DType::i32, 1)};

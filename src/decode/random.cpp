@@ -56,7 +56,8 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
         is_integer(dtype));
   }
   if (leaf == "randperm_handle_duplicate_keys_kernel") {
-    // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation one.
+    // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation
+    // one.
     return make(whole(kernel, {3}), [](const Arguments& a, Decoded& d) {
       Pointwise work;
       work.elements = a.integer(3);

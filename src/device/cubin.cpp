@@ -13,7 +13,7 @@ namespace maya::device {
 namespace {
 
 constexpr std::uint32_t container_magic = 0xBA55ED50;
-constexpr std::uint32_t wrapper_magic = 0x466243b1;   // __fatBinC_Wrapper_t
+constexpr std::uint32_t wrapper_magic = 0x466243b1;  // __fatBinC_Wrapper_t
 constexpr std::uint32_t wrapper2_magic = 0x466243b2;
 
 struct Container {
@@ -65,8 +65,9 @@ std::vector<char> payload(const char* begin, const Entry& entry) {
   }
   if (entry.flags & flag_lz4) {
     std::vector<char> out(entry.raw_bytes);
-    return lz4_decompress(stored, entry.compressed_bytes, out.data(), out.size()) ? out
-                                                                                  : std::vector<char>();
+    return lz4_decompress(stored, entry.compressed_bytes, out.data(), out.size())
+               ? out
+               : std::vector<char>();
   }
   return {stored, stored + entry.payload_bytes};
 }
@@ -87,12 +88,16 @@ std::size_t elf_bytes(const char* data) {
   Elf64_Ehdr header;
   std::memcpy(&header, data, sizeof header);
   std::size_t end = sizeof header;
-  end = std::max<std::size_t>(end, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
-  end = std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
+  end =
+      std::max<std::size_t>(end, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
+  end =
+      std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section;
-    std::memcpy(&section, data + header.e_shoff + std::size_t{i} * header.e_shentsize, sizeof section);
-    if (section.sh_type != SHT_NOBITS) end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+    std::memcpy(&section, data + header.e_shoff + std::size_t{i} * header.e_shentsize,
+                sizeof section);
+    if (section.sh_type != SHT_NOBITS)
+      end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
   }
   return end;
 }
@@ -104,7 +109,8 @@ int elf_capability(const std::vector<char>& bytes) {
   if (bytes.size() < sizeof header) return 0;
   std::memcpy(&header, bytes.data(), sizeof header);
   // CUDA 13's ABI moved the SM number up one byte.
-  int low = static_cast<int>(header.e_flags & 0xff), high = static_cast<int>((header.e_flags >> 8) & 0xff);
+  int low = static_cast<int>(header.e_flags & 0xff),
+      high = static_cast<int>((header.e_flags >> 8) & 0xff);
   return header.e_ident[EI_ABIVERSION] >= 8 ? high : low;
 }
 
@@ -122,7 +128,8 @@ class Sections {
   }
   const std::vector<Elf64_Shdr>& all() const { return sections_; }
   std::string_view content(const Elf64_Shdr& s) const {
-    if (s.sh_type == SHT_NOBITS || s.sh_offset > bytes_.size() || s.sh_size > bytes_.size() - s.sh_offset)
+    if (s.sh_type == SHT_NOBITS || s.sh_offset > bytes_.size() ||
+        s.sh_size > bytes_.size() - s.sh_offset)
       return {};
     return {bytes_.data() + s.sh_offset, s.sh_size};
   }
@@ -149,14 +156,15 @@ void read_info(std::string_view info, KernelCode& kernel) {
   // Kernels with more than 4 KB of arguments: the same fields, the size not packed.
   constexpr std::uint8_t attribute_parameter_large = 0x45;
   while (info.size() >= 4) {
-    auto format = static_cast<std::uint8_t>(info[0]), attribute = static_cast<std::uint8_t>(info[1]);
+    auto format = static_cast<std::uint8_t>(info[0]),
+         attribute = static_cast<std::uint8_t>(info[1]);
     std::uint16_t value;
     std::memcpy(&value, info.data() + 2, 2);
     std::size_t size = format == sized ? value : 0;
     if (info.size() < 4 + size) return;
     const char* body = info.data() + 4;
-    if ((attribute == attribute_parameter || attribute == attribute_parameter_large) && format == sized &&
-        size >= 12) {
+    if ((attribute == attribute_parameter || attribute == attribute_parameter_large) &&
+        format == sized && size >= 12) {
       std::uint16_t ordinal, offset;
       std::uint32_t packed;
       std::memcpy(&ordinal, body + 4, 2), std::memcpy(&offset, body + 6, 2);
@@ -183,7 +191,8 @@ std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
   std::unordered_map<std::string, KernelCode> out;
   Sections sections(image.bytes);
   const auto after = [](std::string_view name, std::string_view prefix) {
-    return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : std::string_view();
+    return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size())
+                                                   : std::string_view();
   };
   for (const auto& s : sections.all()) {
     std::string_view name = after(sections.name(s), ".nv.info.");
@@ -215,7 +224,8 @@ std::uint16_t ptx_type_bytes(std::string_view type) {
 // `.entry name( .param .u64 a, .param .align 4 .b8 b[12] )`
 std::unordered_map<std::string, KernelCode> ptx_kernels(std::string_view ptx) {
   std::unordered_map<std::string, KernelCode> out;
-  for (std::size_t at = ptx.find(".entry"); at != std::string_view::npos; at = ptx.find(".entry", at + 6)) {
+  for (std::size_t at = ptx.find(".entry"); at != std::string_view::npos;
+       at = ptx.find(".entry", at + 6)) {
     std::size_t begin = ptx.find_first_not_of(" \t\r\n", at + 6);
     if (begin == std::string_view::npos) break;
     std::size_t end = ptx.find_first_of(" \t\r\n(", begin);
@@ -225,7 +235,8 @@ std::unordered_map<std::string, KernelCode> ptx_kernels(std::string_view ptx) {
     std::size_t open = ptx.find_first_not_of(" \t\r\n", end);
     if (open != std::string_view::npos && ptx[open] == '(') {
       std::size_t close = ptx.find(')', open);
-      std::string_view list = ptx.substr(open + 1, close == std::string_view::npos ? 0 : close - open - 1);
+      std::string_view list =
+          ptx.substr(open + 1, close == std::string_view::npos ? 0 : close - open - 1);
       std::uint32_t offset = 0;
       while (!list.empty()) {
         std::size_t comma = list.find(',');
@@ -237,14 +248,16 @@ std::unordered_map<std::string, KernelCode> ptx_kernels(std::string_view ptx) {
         while ((word = one.find('.', word)) != std::string_view::npos) {
           std::string_view token = one.substr(word, one.find_first_of(" \t\r\n", word) - word);
           if (token == ".align") {
-            align = static_cast<std::uint32_t>(std::atoi(std::string(one.substr(word + 6)).c_str()));
+            align =
+                static_cast<std::uint32_t>(std::atoi(std::string(one.substr(word + 6)).c_str()));
           } else if (token.size() > 2 && std::isdigit(static_cast<unsigned char>(token.back()))) {
             size = ptx_type_bytes(token);
           }
           word += std::max<std::size_t>(token.size(), 1);
         }
         if (std::size_t bracket = one.find('['); bracket != std::string_view::npos)
-          size *= static_cast<std::uint32_t>(std::atoi(std::string(one.substr(bracket + 1)).c_str()));
+          size *=
+              static_cast<std::uint32_t>(std::atoi(std::string(one.substr(bracket + 1)).c_str()));
         if (align == 0) align = std::min<std::uint32_t>(std::max<std::uint32_t>(size, 1), 8);
         offset = (offset + align - 1) / align * align;
         kernel.parameter_offsets.push_back(static_cast<std::uint16_t>(offset));
@@ -324,7 +337,8 @@ ImageSet unpack(const void* data, int capability) {
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.fit > b.fit; });
-  // SASS for the best plain capability, and the exact variant if there is one; PTX only without SASS.
+  // SASS for the best plain capability, and the exact variant if there is one; PTX only without
+  // SASS.
   bool sass = candidates.front().fit >= 1000;
   int plain = -1;
   for (const auto& c : candidates) {
@@ -353,7 +367,8 @@ std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {
     for (std::size_t i = 0; i + sizeof(Elf64_Sym) <= symbols.size(); i += sizeof(Elf64_Sym)) {
       Elf64_Sym symbol;
       std::memcpy(&symbol, symbols.data() + i, sizeof symbol);
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL)
+        continue;
       std::string_view name = sections.text(sections.all()[s.sh_link], symbol.st_name);
       if (!name.empty()) out[std::string(name)] = symbol.st_size;
     }

@@ -1,5 +1,5 @@
-// Device code as programs carry it: fat binaries, the cubins and PTX texts inside, and what they say of
-// each kernel (parameters, registers, shared memory).
+// Device code as programs carry it: fat binaries, the cubins and PTX texts inside, and what they
+// say of each kernel (parameters, registers, shared memory).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct KernelCode {
   std::uint16_t registers{};
   std::uint32_t static_shared{};
   std::uint32_t local_bytes{};
-  std::uint32_t max_threads{};        // __launch_bounds__; 0: none
+  std::uint32_t max_threads{};  // __launch_bounds__; 0: none
 };
 
 // One loadable image for the emulated GPU: an unpacked cubin or PTX text.
@@ -41,8 +41,9 @@ struct ImageSet {
 // 0: none of these. `data` is the program's own memory, as cuModuleLoadData takes it.
 std::size_t image_bytes(const void* data);
 
-// Picks what a GPU of this capability (80, 90, 100 …) would run: SASS of the same major version and at most
-// the same minor, "a" variants only for their exact capability; else PTX for at most that capability.
+// Picks what a GPU of this capability (80, 90, 100 …) would run: SASS of the same major version and
+// at most the same minor, "a" variants only for their exact capability; else PTX for at most that
+// capability.
 ImageSet unpack(const void* data, int capability);
 
 // The kernels of one image, by name.

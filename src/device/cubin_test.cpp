@@ -38,21 +38,25 @@ std::string container(const std::vector<Part>& parts) {
     std::string stored = part.payload;
     if (part.flags & 0x8000) {
       stored.resize(ZSTD_compressBound(part.payload.size()));
-      stored.resize(ZSTD_compress(stored.data(), stored.size(), part.payload.data(), part.payload.size(), 1));
+      stored.resize(
+          ZSTD_compress(stored.data(), stored.size(), part.payload.data(), part.payload.size(), 1));
     }
     std::uint32_t compressed = static_cast<std::uint32_t>(stored.size());
     stored.resize((stored.size() + 7) / 8 * 8);
     char header[64] = {};
     auto put = [&](std::size_t at, auto value) { std::memcpy(header + at, &value, sizeof value); };
-    put(0, part.kind), put(2, std::uint16_t{0x101}), put(4, std::uint32_t{64}), put(8, std::uint64_t{stored.size()});
-    put(16, compressed), put(28, part.capability), put(40, part.flags), put(56, std::uint64_t{part.payload.size()});
+    put(0, part.kind), put(2, std::uint16_t{0x101}), put(4, std::uint32_t{64}),
+        put(8, std::uint64_t{stored.size()});
+    put(16, compressed), put(28, part.capability), put(40, part.flags),
+        put(56, std::uint64_t{part.payload.size()});
     body.append(header, 64).append(stored);
   }
   std::string out(16, '\0');
   std::uint32_t magic = 0xBA55ED50;
   std::uint16_t version = 1, bytes = 16;
   std::uint64_t size = body.size();
-  std::memcpy(out.data(), &magic, 4), std::memcpy(out.data() + 4, &version, 2), std::memcpy(out.data() + 6, &bytes, 2);
+  std::memcpy(out.data(), &magic, 4), std::memcpy(out.data() + 4, &version, 2),
+      std::memcpy(out.data() + 6, &bytes, 2);
   std::memcpy(out.data() + 8, &size, 8);
   return out + body;
 }
@@ -71,8 +75,9 @@ TEST(Cubin, PicksWhatTheGpuCanRun) {
   auto at = [](const std::vector<Part>& parts, int capability) {
     std::string bytes = container(parts);
     auto set = unpack(bytes.data(), capability);
-    return set.images.empty() ? std::string(set.fault == ImageFault::no_kernel_image ? "none" : "invalid")
-                              : std::string(set.images[0].bytes.data(), 4).substr(0, 4);
+    return set.images.empty()
+               ? std::string(set.fault == ImageFault::no_kernel_image ? "none" : "invalid")
+               : std::string(set.images[0].bytes.data(), 4).substr(0, 4);
   };
   std::vector<Part> parts = {{2, 70, "s70."}, {2, 80, "s80."}, {2, 86, "s86."}, {1, 90, "p90."}};
   EXPECT_EQ(at(parts, 70), "s70.");
@@ -116,7 +121,8 @@ TEST(Cubin, DamagedContainersAreRefused) {
   std::mt19937 random(5);
   for (int i = 0; i < 500; ++i) {
     std::string bad = good;
-    for (int k = 0; k < 3; ++k) bad[16 + random() % (bad.size() - 16)] ^= static_cast<char>(random());
+    for (int k = 0; k < 3; ++k)
+      bad[16 + random() % (bad.size() - 16)] ^= static_cast<char>(random());
     for (const auto& image : unpack(bad.data(), 80).images) kernels(image), variables(image);
   }
 }

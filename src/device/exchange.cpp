@@ -28,7 +28,11 @@ void pause(int round) {
 }  // namespace
 
 Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
-    : directory_(std::move(directory)), id_(id), rank_(rank), size_(size), peers_(static_cast<std::size_t>(size)) {
+    : directory_(std::move(directory)),
+      id_(id),
+      rank_(rank),
+      size_(size),
+      peers_(static_cast<std::size_t>(size)) {
   if (directory_.empty()) return;
   mkdir(directory_.c_str(), 0755);
   own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -54,7 +58,8 @@ void Exchange::post(std::uint64_t key, const void* data, std::uint64_t bytes) {
   std::memcpy(entry.data(), &header, sizeof header);
   if (data != nullptr) std::memcpy(entry.data() + sizeof header, data, bytes);
   // One write: a reader sees the entry whole or sees that it is not there yet.
-  if (pwrite(own_, entry.data(), entry.size(), static_cast<off_t>(end_)) == static_cast<ssize_t>(entry.size()))
+  if (pwrite(own_, entry.data(), entry.size(), static_cast<off_t>(end_)) ==
+      static_cast<ssize_t>(entry.size()))
     end_ += entry.size();
 }
 
@@ -64,7 +69,9 @@ bool Exchange::advance(Peer& peer, int rank) {
   bool any = false;
   for (;;) {
     Header header;
-    if (pread(peer.file, &header, sizeof header, static_cast<off_t>(peer.position)) != sizeof header) return any;
+    if (pread(peer.file, &header, sizeof header, static_cast<off_t>(peer.position)) !=
+        sizeof header)
+      return any;
     if (header.magic != entry_magic) return any;
     struct stat info {};
     std::uint64_t end = peer.position + sizeof header + header.bytes;
@@ -89,9 +96,9 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
         entry.arrived = true;
         entry.known = it->second.known;
         entry.data.resize(it->second.bytes);
-        if (!entry.data.empty() &&
-            pread(peer.file, entry.data.data(), entry.data.size(), static_cast<off_t>(it->second.position)) !=
-                static_cast<ssize_t>(entry.data.size()))
+        if (!entry.data.empty() && pread(peer.file, entry.data.data(), entry.data.size(),
+                                         static_cast<off_t>(it->second.position)) !=
+                                       static_cast<ssize_t>(entry.data.size()))
           entry.known = false;
         return entry;
       }

@@ -1,13 +1,13 @@
 // Small payloads between the processes of a job, for communicators.
 //
-// All ranks that run do so on this machine, under one run directory. Each member of a communicator appends what it
-// contributes to a log of its own; the others read it when somebody looks at the result. So nobody waits at the call
-// itself, as nobody does on a stream.
+// All ranks that run do so on this machine, under one run directory. Each member of a communicator
+// appends what it contributes to a log of its own; the others read it when somebody looks at the
+// result. So nobody waits at the call itself, as nobody does on a stream.
 //
 //   DIR/<id>-<rank>   entries: key, bytes, known, payload
 //
-// A key is chosen by the caller so that both sides know it (sequence number of the collective, or of the message
-// between two ranks).
+// A key is chosen by the caller so that both sides know it (sequence number of the collective, or
+// of the message between two ranks).
 #pragma once
 
 #include <cstdint>

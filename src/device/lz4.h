@@ -23,7 +23,8 @@ inline bool lz4_decompress(const char* in, std::size_t in_bytes, char* out, std:
   while (p < end) {
     unsigned char token = *p++;
     std::size_t literals = length(token >> 4, ok);
-    if (!ok || literals > static_cast<std::size_t>(end - p) || literals > static_cast<std::size_t>(to_end - to))
+    if (!ok || literals > static_cast<std::size_t>(end - p) ||
+        literals > static_cast<std::size_t>(to_end - to))
       return false;
     std::memcpy(to, p, literals);
     p += literals, to += literals;

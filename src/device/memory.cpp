@@ -134,9 +134,11 @@ std::uint64_t Memory::extent(std::uint64_t address) const {
   if (!allocation) return 0;
   std::uint64_t end = allocation->address + allocation->bytes;
   if (allocation->kind == MemoryKind::mapped) {
-    // Mappings side by side are one stretch to whoever uses them: expandable segments are many of them.
+    // Mappings side by side are one stretch to whoever uses them: expandable segments are many of
+    // them.
     std::lock_guard guard(mutex_);
-    for (auto it = allocations_.find(end); it != allocations_.end() && it->second.kind == MemoryKind::mapped;
+    for (auto it = allocations_.find(end);
+         it != allocations_.end() && it->second.kind == MemoryKind::mapped;
          it = allocations_.find(end)) {
       end += it->second.bytes;
     }
@@ -147,8 +149,8 @@ std::uint64_t Memory::extent(std::uint64_t address) const {
 std::uint64_t Memory::reserve(int device, std::uint64_t bytes, std::uint64_t alignment) {
   std::lock_guard guard(mutex_);
   std::uint64_t size = round_up(bytes, page);
-  std::uint64_t address = take_addresses(devices_[static_cast<std::size_t>(device)], size,
-                                         std::max(alignment, page));
+  std::uint64_t address =
+      take_addresses(devices_[static_cast<std::size_t>(device)], size, std::max(alignment, page));
   if (address != 0) reservations_[address] = size;
   return address;
 }

@@ -1,9 +1,10 @@
 // The memory of the emulated GPUs: addresses, sizes and limits, no backing store.
 //
-// Each device owns a reserved range of addresses several times its capacity, because a real GPU maps
-// pages and does not suffer from fragmented addresses either. What is handed out is accounted in the
-// driver's granularity of 2 MiB; small requests share such a page. The range is mapped without reserve, so
-// that known values (values.h) can live at their own addresses; untouched pages cost nothing.
+// Each device owns a reserved range of addresses several times its capacity, because a real GPU
+// maps pages and does not suffer from fragmented addresses either. What is handed out is accounted
+// in the driver's granularity of 2 MiB; small requests share such a page. The range is mapped
+// without reserve, so that known values (values.h) can live at their own addresses; untouched pages
+// cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ class Memory {
   // The allocation that began at this address.
   std::optional<Allocation> release(std::uint64_t address);
   std::optional<Allocation> find(std::uint64_t address) const;  // that contains it
-  std::uint64_t extent(std::uint64_t address) const;            // bytes from there to its end; 0: none
+  std::uint64_t extent(std::uint64_t address) const;  // bytes from there to its end; 0: none
 
   // Virtual memory management: addresses and physical memory apart.
   std::uint64_t reserve(int device, std::uint64_t bytes, std::uint64_t alignment);

@@ -80,15 +80,18 @@ TEST(Memory, RandomUseNeverOverlapsAndEndsEmpty) {
   std::vector<Allocation> live;
   for (int i = 0; i < 20000; ++i) {
     if (live.empty() || random() % 2) {
-      if (auto a = memory.allocate(0, 1 + random() % (8 << 20), MemoryKind::device)) live.push_back(*a);
+      if (auto a = memory.allocate(0, 1 + random() % (8 << 20), MemoryKind::device))
+        live.push_back(*a);
     } else {
       std::size_t k = random() % live.size();
       ASSERT_TRUE(memory.release(live[k].address));
       live.erase(live.begin() + static_cast<std::ptrdiff_t>(k));
     }
   }
-  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.address < b.address; });
-  for (std::size_t i = 1; i < live.size(); ++i) ASSERT_LE(live[i - 1].address + live[i - 1].bytes, live[i].address);
+  std::sort(live.begin(), live.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  for (std::size_t i = 1; i < live.size(); ++i)
+    ASSERT_LE(live[i - 1].address + live[i - 1].bytes, live[i].address);
   for (const auto& a : live) memory.release(a.address);
   EXPECT_EQ(memory.used(0), 0u);
   EXPECT_TRUE(memory.allocate(0, GiB, MemoryKind::device)) << "addresses coalesce again";

@@ -1,8 +1,8 @@
 // Objects behind the handles that a program holds.
 //
-// A handle is the object's address. Addresses come from one reserved range per kind of object, so that
-// any value a program passes can be checked without touching it: inside the range, on a slot, alive.
-// Use of a destroyed or made-up handle is thus an error code, never a crash.
+// A handle is the object's address. Addresses come from one reserved range per kind of object, so
+// that any value a program passes can be checked without touching it: inside the range, on a slot,
+// alive. Use of a destroyed or made-up handle is thus an error code, never a crash.
 #pragma once
 
 #include <sys/mman.h>
@@ -57,7 +57,8 @@ class Slab {
   }
 
   T* find(const void* handle) const {
-    auto offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots_);
+    auto offset =
+        reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(slots_);
     if (offset >= Capacity * sizeof(Slot) || offset % sizeof(Slot) != 0) return nullptr;
     const Slot* slot = slot_of(handle);
     if (!slot->live.load(std::memory_order_acquire)) return nullptr;
@@ -68,7 +69,8 @@ class Slab {
   void each(F&& f) {
     std::lock_guard guard(mutex_);
     for (std::size_t i = 0; i < used_; ++i)
-      if (slots_[i].live.load(std::memory_order_acquire)) f(*reinterpret_cast<T*>(slots_[i].storage));
+      if (slots_[i].live.load(std::memory_order_acquire))
+        f(*reinterpret_cast<T*>(slots_[i].storage));
   }
 
  private:

@@ -49,7 +49,8 @@ void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t last = (address + bytes - 1 - base_) / grain;
   for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit)
     bits_[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
-  for (std::uint64_t bit = (address - base_) / coarse; bit <= (address + bytes - 1 - base_) / coarse; ++bit)
+  for (std::uint64_t bit = (address - base_) / coarse;
+       bit <= (address + bytes - 1 - base_) / coarse; ++bit)
     coarse_bits()[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
 }
 
@@ -64,12 +65,15 @@ void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
     if (!here)
       bits_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_relaxed);
   }
-  for (std::uint64_t bit = (address - base_) / coarse; bit <= (address + bytes - 1 - base_) / coarse; ++bit) {
+  for (std::uint64_t bit = (address - base_) / coarse;
+       bit <= (address + bytes - 1 - base_) / coarse; ++bit) {
     constexpr std::uint64_t words = coarse / grain / 64;
     bool empty = true;
     for (std::uint64_t word = bit * words; empty && word < (bit + 1) * words; ++word)
       empty = bits_[word].load(std::memory_order_relaxed) == 0;
-    if (empty) coarse_bits()[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_relaxed);
+    if (empty)
+      coarse_bits()[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)),
+                                        std::memory_order_relaxed);
   }
 }
 
@@ -142,7 +146,8 @@ void Values::promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr
 }
 
 // Resolves what is pending in the range, outside the lock: peers may need this process meanwhile.
-void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address, std::uint64_t bytes) {
+void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
+                    std::uint64_t bytes) {
   for (;;) {
     auto it = map_.upper_bound(address);
     if (it != map_.begin() && std::prev(it)->second.end > address) --it;
@@ -192,7 +197,8 @@ bool Values::load(void* to, std::uint64_t address, std::uint64_t bytes) {
   auto it = map_.upper_bound(address);
   if (it != map_.begin()) --it;
   for (; it != map_.end() && it->first < address + bytes; ++it) {
-    std::uint64_t from = std::max(address, it->first), end = std::min(address + bytes, it->second.end);
+    std::uint64_t from = std::max(address, it->first),
+                  end = std::min(address + bytes, it->second.end);
     if (from < end) std::memcpy(static_cast<char*>(to) + (from - address), at(from), end - from);
   }
   return false;

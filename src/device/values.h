@@ -1,11 +1,11 @@
 // Which bytes of device memory have known values, and the values.
 //
-// Training code looks at small data that came from the host: sizes, flags, indices, object collectives.
-// Those bytes are kept at their own device address. Everything a kernel would have computed is unknown;
-// reading it gives zeros and is counted.
+// Training code looks at small data that came from the host: sizes, flags, indices, object
+// collectives. Those bytes are kept at their own device address. Everything a kernel would have
+// computed is unknown; reading it gives zeros and is counted.
 //
-// A bitmap with one bit per 512 bytes says quickly where nothing is known, which is nearly everywhere:
-// the launch path asks it for every pointer argument.
+// A bitmap with one bit per 512 bytes says quickly where nothing is known, which is nearly
+// everywhere: the launch path asks it for every pointer argument.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,8 @@ class Values {
   // The stretch that contains the address is overwritten from there on, by who knows how much.
   void forget_from(std::uint64_t address);
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
-  void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes);
+  void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+            std::uint64_t bytes);
   void promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
   // Some byte of the range is known (or promised).
   bool any(std::uint64_t address, std::uint64_t bytes);

@@ -29,16 +29,16 @@ double attention_time(const Chip& chip, const Attention& w, const AttentionParam
   if (w.dropout) efficiency *= p.dropout;
   efficiency = std::clamp(efficiency, 0.02, 1.2);
 
-  const double rate_sm = chip.rate(w.dtype) / chip.sms * std::sqrt(chip.sustained) * efficiency * p.sustained;
+  const double rate_sm =
+      chip.rate(w.dtype) / chip.sms * std::sqrt(chip.sustained) * efficiency * p.sustained;
   const double products = backward ? 2.5 : 1;
   const double per_key = 2 * p.block_q * (head_k + head_v) * products / rate_sm;
   const double start = backward ? p.start_backward : p.start;
   const double blocks = heads * std::ceil(q / p.block_q);
   const double slots = chip.sms * p.per_sm;
   const double waves = blocks / slots, full = std::floor(waves), rest = blocks - full * slots;
-  const double last = rest > 0 ? p.tail * std::ceil(rest / chip.sms) +
-                                     (1 - p.tail) * rest / chip.sms
-                               : 0;
+  const double last =
+      rest > 0 ? p.tail * std::ceil(rest / chip.sms) + (1 - p.tail) * rest / chip.sms : 0;
   const double compute = per_key * (keys + start) * (full * p.per_sm + last);
   const double memory = bytes_moved(w) / (chip.dram * p.dram_efficiency);
   const double limit = flops(w) / chip.rate(w.dtype);

@@ -1,8 +1,8 @@
 // Time of a fused attention kernel (FlashAttention and its kin).
 //
 //   Blocks of query rows go over the SMs in waves; each walks the keys it may see. The rate is the
-//   tensor-core peak times an efficiency of the kernel generation and head size; short sequences pay
-//   the start of each block, causal masks the diagonal blocks that are half empty.
+//   tensor-core peak times an efficiency of the kernel generation and head size; short sequences
+//   pay the start of each block, causal masks the diagonal blocks that are half empty.
 #pragma once
 
 #include "estimate/chip.h"
@@ -12,17 +12,17 @@ namespace maya::estimate {
 
 struct AttentionParams {
   double floor_ns{5000};
-  double forward{0.55};        // of peak, head size 128, long sequences
+  double forward{0.55};  // of peak, head size 128, long sequences
   double backward{0.45};
-  double head64{0.90};         // factor at head size 64
-  double head256{0.95};        // factor at head size 256
-  double causal{0.93};         // factor of a long causal kernel
+  double head64{0.90};   // factor at head size 64
+  double head256{0.95};  // factor at head size 256
+  double causal{0.93};   // factor of a long causal kernel
   double block_q{128}, block_k{96};
-  double start{150};           // keys' worth of time a block spends before and after its loop
+  double start{150};  // keys' worth of time a block spends before and after its loop
   double start_backward{200};
-  double per_sm{1};            // blocks an SM runs at once
-  double tail{0.8};            // cost of a partly filled wave
-  double mask{0.5};            // share of a diagonal block that is wasted
+  double per_sm{1};  // blocks an SM runs at once
+  double tail{0.8};  // cost of a partly filled wave
+  double mask{0.5};  // share of a diagonal block that is wasted
   double dropout{0.8};
   double dram_efficiency{0.8};
   double sustained{1};

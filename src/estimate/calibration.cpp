@@ -17,8 +17,10 @@ struct Hash {
   template <class T>
   void operator()(const T& field) {
     std::uint64_t bits{};
-    if constexpr (std::is_same_v<T, double>) std::memcpy(&bits, &field, sizeof field);
-    else bits = static_cast<std::uint64_t>(field);
+    if constexpr (std::is_same_v<T, double>)
+      std::memcpy(&bits, &field, sizeof field);
+    else
+      bits = static_cast<std::uint64_t>(field);
     value = (value ^ bits) * 1099511628211ULL;
     value ^= value >> 29;
   }
@@ -35,7 +37,8 @@ std::string_view word(std::string_view& line) {
 
 bool scan(std::string_view text, double& value) {
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc{} && end == text.data() + text.size() && std::isfinite(value) && value > 0;
+  return code == std::errc{} && end == text.data() + text.size() && std::isfinite(value) &&
+         value > 0;
 }
 
 }  // namespace
@@ -67,7 +70,8 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
   int number = 0;
   bool versioned = false;
   auto fail = [&](const std::string& what) {
-    return Error{origin + ":" + std::to_string(number) + ": " + what + "; write the file anew with `maya calibrate`"};
+    return Error{origin + ":" + std::to_string(number) + ": " + what +
+                 "; write the file anew with `maya calibrate`"};
   };
   while (!text.empty()) {
     ++number;
@@ -78,7 +82,8 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
     if (line.empty() || line.front() == '#') continue;
     if (!versioned) {
       if (line != "maya-calibration 1")
-        return fail("expected 'maya-calibration 1' on the first line, found '" + std::string(line.substr(0, 40)) + "'");
+        return fail("expected 'maya-calibration 1' on the first line, found '" +
+                    std::string(line.substr(0, 40)) + "'");
       versioned = true;
       continue;
     }
@@ -99,8 +104,8 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
     } else if (what == "scale") {
       std::string family(word(line));
       Scale s;
-      if (family.empty() || !scan(word(line), s.factor) || !scan(word(line), s.low) || !scan(word(line), s.high) ||
-          s.factor > 20 || s.factor < 0.05)
+      if (family.empty() || !scan(word(line), s.factor) || !scan(word(line), s.low) ||
+          !scan(word(line), s.high) || s.factor > 20 || s.factor < 0.05)
         return fail("expected 'scale family factor low high count'");
       out.scales_[std::move(family)] = s;
     } else {

@@ -37,7 +37,8 @@ TEST(Calibration, ExactTimesAndScalesReachTheEstimate) {
   EXPECT_EQ(e.high_ns, 108200);
   // Leading dimensions and transposition do not hide the measurement; another size is not it.
   EXPECT_EQ(calibrated(op_of(std::string(kGemm) + " transpose_a=1 lda=3072")).ns, 103775);
-  EXPECT_NE(calibrated(op_of("gemm m=769 n=16384 k=3072 a=bf16 b=bf16 d=bf16 compute=bf16")).origin, Origin::measured);
+  EXPECT_NE(calibrated(op_of("gemm m=769 n=16384 k=3072 a=bf16 b=bf16 d=bf16 compute=bf16")).origin,
+            Origin::measured);
 
   Op add = op_of("pointwise elements=16777216 bytes_read=67108864 bytes_written=67108864");
   EXPECT_NEAR(calibrated(add).ns / (*plain)(add).ns, 1.5, 1e-9);
@@ -46,9 +47,11 @@ TEST(Calibration, ExactTimesAndScalesReachTheEstimate) {
 }
 
 TEST(Calibration, DamagedFilesAreRefusedWithTheLine) {
-  for (const char* text : {"", "maya-calibration 9\n", "maya-calibration 1\nop 5 6 7 1 gemm m=1\n",
-                           "maya-calibration 1\nop 5 4 7 1 nonsense m=1\n", "maya-calibration 1\nop fast\n",
-                           "maya-calibration 1\nscale gemm.tensor 1000 1 1 1\n", "maya-calibration 1\nhello\n", "{\"traceEvents\": []}\n"}) {
+  for (const char* text :
+       {"", "maya-calibration 9\n", "maya-calibration 1\nop 5 6 7 1 gemm m=1\n",
+        "maya-calibration 1\nop 5 4 7 1 nonsense m=1\n", "maya-calibration 1\nop fast\n",
+        "maya-calibration 1\nscale gemm.tensor 1000 1 1 1\n", "maya-calibration 1\nhello\n",
+        "{\"traceEvents\": []}\n"}) {
     auto parsed = Calibration::parse(text, "file");
     ASSERT_FALSE(parsed) << text;
     EXPECT_NE(parsed.error().message.find("maya calibrate"), std::string::npos);

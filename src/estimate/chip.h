@@ -14,10 +14,11 @@ struct Chip {
   std::string name, architecture;  // architecture with its capability: "ampere-8.0"
   std::string family;              // "ampere"
   double sms{1};
-  double clock{1};      // GHz, boost
-  double sustained{1};  // sustained / boost clock under tensor load; above 1 where boards clock past the sheet
-  double dram{1};       // bytes per ns
-  double l2{1};         // bytes per ns
+  double clock{1};  // GHz, boost
+  double sustained{
+      1};  // sustained / boost clock under tensor load; above 1 where boards clock past the sheet
+  double dram{1};  // bytes per ns
+  double l2{1};    // bytes per ns
   double l2_bytes{1};
   double cluster{1};  // SMs that fetch an operand they share from L2 once, in tensor-core products
   double pcie{1};     // bytes per ns

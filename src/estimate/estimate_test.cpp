@@ -36,7 +36,8 @@ const char* const kOps[] = {
     "gemm m=128 n=128 k=64 batch=512 a=f16 b=f16 d=f16 compute=f16",
     "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1 dtype=f16 compute=f16",
     "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1",
-    "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1 groups=64 dtype=f16 compute=f16",
+    "convolution n=32 c=64 h=56 w=56 k=64 kh=3 kw=3 pad_h=1 pad_w=1 groups=64 dtype=f16 "
+    "compute=f16",
     "attention batch=4 heads=32 kv_heads=32 seq_q=2048 seq_k=2048 head_dim=128 dtype=f16",
     "normalization kind=layer rows=8192 cols=4096 dtype=f16",
     "normalization kind=batch rows=64 cols=401408 dtype=f16",
@@ -67,7 +68,8 @@ TEST(Estimate, EveryKindOnEveryGpuIsFinitePositiveAndOrdered) {
     auto estimate = estimator(gpu);
     for (const char* text : kOps) {
       Estimate e = (*estimate)(op_of(text));
-      EXPECT_TRUE(std::isfinite(e.ns) && e.ns > 500 && e.ns < 1e9) << gpu.name << ": " << text << " " << e.ns;
+      EXPECT_TRUE(std::isfinite(e.ns) && e.ns > 500 && e.ns < 1e9)
+          << gpu.name << ": " << text << " " << e.ns;
       EXPECT_LE(e.low_ns, e.ns) << text;
       EXPECT_GE(e.high_ns, e.ns) << text;
     }
@@ -189,7 +191,8 @@ TEST(ModelFile, NarrowerScopesWin) {
       "maya-model 1\n[f]\na 1\nb 1\n[f ampere]\na 2\n[f ampere-8.0]\nsource s\na 3\n", "x");
   ASSERT_TRUE(file);
   auto gpus = test_gpus();
-  Section a100 = file->section("f", make_chip(gpus[2])), gamer = file->section("f", make_chip(gpus[3]));
+  Section a100 = file->section("f", make_chip(gpus[2])),
+          gamer = file->section("f", make_chip(gpus[3]));
   EXPECT_EQ(a100.get("a", 0), 3);
   EXPECT_EQ(a100.get("b", 0), 1);
   EXPECT_TRUE(a100.fitted());

@@ -10,10 +10,14 @@ namespace maya::estimate {
 
 std::string_view name(Origin origin) {
   switch (origin) {
-    case Origin::measured: return "measured";
-    case Origin::fitted: return "fitted";
-    case Origin::first_principles: return "first_principles";
-    case Origin::unknown: return "unknown";
+    case Origin::measured:
+      return "measured";
+    case Origin::fitted:
+      return "fitted";
+    case Origin::first_principles:
+      return "first_principles";
+    case Origin::unknown:
+      return "unknown";
   }
   return "unknown";
 }

@@ -1,12 +1,13 @@
 // The models behind a C interface, for tools/fit: the fit calls the very code that is shipped, so
-// there is one implementation and nothing to keep equal. Built by tools/fit, not part of the program.
+// there is one implementation and nothing to keep equal. Built by tools/fit, not part of the
+// program.
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "estimate/models.h"
 #include "estimate/features.h"
+#include "estimate/models.h"
 #include "op/text.h"
 
 using namespace maya;
@@ -37,15 +38,15 @@ void* fit_chip(const char* name, const char* architecture, int major, int minor,
 }
 
 // Parameter names of a struct, separated by spaces, and their defaults.
-#define NAMES(P)                                                            \
-  static std::string names;                                                 \
-  names.clear();                                                            \
-  P p;                                                                      \
-  int i = 0;                                                                \
-  P::each(p, [&](std::string_view n, double& v) {                           \
-    names.append(names.empty() ? "" : " ").append(n);                       \
-    defaults[i++] = v;                                                      \
-  });                                                                       \
+#define NAMES(P)                                      \
+  static std::string names;                           \
+  names.clear();                                      \
+  P p;                                                \
+  int i = 0;                                          \
+  P::each(p, [&](std::string_view n, double& v) {     \
+    names.append(names.empty() ? "" : " ").append(n); \
+    defaults[i++] = v;                                \
+  });                                                 \
   return names.c_str();
 const char* fit_gemm_names(double* defaults) { NAMES(GemmParams) }
 const char* fit_memory_names(double* defaults) { NAMES(MemoryParams) }
@@ -68,7 +69,8 @@ void* fit_ops(const char** texts, const char* name, int count) {
   return ops;
 }
 
-void fit_gemm(const void* chip, const void* ops, const double* values, double* ns, double* features) {
+void fit_gemm(const void* chip, const void* ops, const double* values, double* ns,
+              double* features) {
   const Chip& c = *static_cast<const Chip*>(chip);
   auto p = params_of<GemmParams>(values);
   for (const Op& op : *static_cast<const std::vector<Op>*>(ops)) {

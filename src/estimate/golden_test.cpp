@@ -1,5 +1,5 @@
-// golden.csv holds predictions as tools/fit made them (physics and LightGBM's own trees); the shipped
-// files, read by this code, must give the same.
+// golden.csv holds predictions as tools/fit made them (physics and LightGBM's own trees); the
+// shipped files, read by this code, must give the same.
 #include <gtest/gtest.h>
 
 #include <cmath>

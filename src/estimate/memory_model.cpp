@@ -6,14 +6,42 @@
 namespace maya::estimate {
 
 std::string_view name(MemoryFamily family) {
-  static constexpr std::string_view names[] = {
-      "pointwise", "strided", "layer_norm_forward", "layer_norm_backward", "rms_norm_forward",
-      "rms_norm_backward", "batch_norm_forward", "batch_norm_backward", "group_norm_forward",
-      "group_norm_backward", "weight_reduction", "softmax_forward", "softmax_backward",
-      "cross_entropy_forward", "cross_entropy_backward", "reduction", "gather", "scatter", "sort",
-      "scan", "random", "dropout", "pool_forward", "pool_backward", "optimizer_fused",
-      "optimizer_foreach", "copy", "fill", "triton", "sparse", "fft", "other",
-      "vllm_rms_norm", "vllm_silu_and_mul", "vllm_rotary", "vllm_embedding"};
+  static constexpr std::string_view names[] = {"pointwise",
+                                               "strided",
+                                               "layer_norm_forward",
+                                               "layer_norm_backward",
+                                               "rms_norm_forward",
+                                               "rms_norm_backward",
+                                               "batch_norm_forward",
+                                               "batch_norm_backward",
+                                               "group_norm_forward",
+                                               "group_norm_backward",
+                                               "weight_reduction",
+                                               "softmax_forward",
+                                               "softmax_backward",
+                                               "cross_entropy_forward",
+                                               "cross_entropy_backward",
+                                               "reduction",
+                                               "gather",
+                                               "scatter",
+                                               "sort",
+                                               "scan",
+                                               "random",
+                                               "dropout",
+                                               "pool_forward",
+                                               "pool_backward",
+                                               "optimizer_fused",
+                                               "optimizer_foreach",
+                                               "copy",
+                                               "fill",
+                                               "triton",
+                                               "sparse",
+                                               "fft",
+                                               "other",
+                                               "vllm_rms_norm",
+                                               "vllm_silu_and_mul",
+                                               "vllm_rotary",
+                                               "vllm_embedding"};
   static_assert(std::size(names) == static_cast<std::size_t>(MemoryFamily::count));
   return names[static_cast<std::size_t>(family)];
 }

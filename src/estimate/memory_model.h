@@ -16,13 +16,44 @@
 namespace maya::estimate {
 
 enum class MemoryFamily : std::uint8_t {
-  pointwise, strided, layer_norm_forward, layer_norm_backward, rms_norm_forward, rms_norm_backward,
-  batch_norm_forward, batch_norm_backward, group_norm_forward, group_norm_backward,
-  weight_reduction, softmax_forward, softmax_backward, cross_entropy_forward,
-  cross_entropy_backward, reduction, gather, scatter, sort, scan, random, dropout, pool_forward,
-  pool_backward, optimizer_fused, optimizer_foreach, copy, fill, triton, sparse, fft, other,
+  pointwise,
+  strided,
+  layer_norm_forward,
+  layer_norm_backward,
+  rms_norm_forward,
+  rms_norm_backward,
+  batch_norm_forward,
+  batch_norm_backward,
+  group_norm_forward,
+  group_norm_backward,
+  weight_reduction,
+  softmax_forward,
+  softmax_backward,
+  cross_entropy_forward,
+  cross_entropy_backward,
+  reduction,
+  gather,
+  scatter,
+  sort,
+  scan,
+  random,
+  dropout,
+  pool_forward,
+  pool_backward,
+  optimizer_fused,
+  optimizer_foreach,
+  copy,
+  fill,
+  triton,
+  sparse,
+  fft,
+  other,
   // Kernels of inference engines, known by their name ("vllm::rms_norm", …).
-  vllm_rms_norm, vllm_silu_and_mul, vllm_rotary, vllm_embedding, count
+  vllm_rms_norm,
+  vllm_silu_and_mul,
+  vllm_rotary,
+  vllm_embedding,
+  count
 };
 std::string_view name(MemoryFamily family);
 
@@ -37,15 +68,15 @@ struct MemoryParams {
   double floor_ns{2500};
   double dram_efficiency{0.85};  // of the data sheet, large streams
   double l2_efficiency{0.7};
-  double efficiency{1};    // of the family against a plain stream
-  double passes{1};        // how much of `again` comes from DRAM once more
-  double resident{0.5};    // share of a small working set found in L2
-  double keep{0.7};        // share of L2 a working set may have
-  double instructions{4};  // per element, 128 lanes an SM
-  double row_ns{1500};     // latency of one row's passes
+  double efficiency{1};         // of the family against a plain stream
+  double passes{1};             // how much of `again` comes from DRAM once more
+  double resident{0.5};         // share of a small working set found in L2
+  double keep{0.7};             // share of L2 a working set may have
+  double instructions{4};       // per element, 128 lanes an SM
+  double row_ns{1500};          // latency of one row's passes
   double row_element_ns{0.15};  // per element of a row, on top
-  double rows_per_sm{8};   // rows in flight
-  double ramp_bytes{0};    // bytes that pass before the stream runs at speed
+  double rows_per_sm{8};        // rows in flight
+  double ramp_bytes{0};         // bytes that pass before the stream runs at speed
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("floor_ns", s.floor_ns), f("dram_efficiency", s.dram_efficiency);

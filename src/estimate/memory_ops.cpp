@@ -38,7 +38,8 @@ struct Visitor {
     s.again = d(w.rows) * d(w.cols) * bytes(w.dtype) * (backward ? 2 : 1);
     switch (w.kind) {
       case NormKind::rms:
-      case NormKind::l2: return MemoryOp{backward ? F::rms_norm_backward : F::rms_norm_forward, s};
+      case NormKind::l2:
+        return MemoryOp{backward ? F::rms_norm_backward : F::rms_norm_forward, s};
       case NormKind::batch:
       case NormKind::instance:
         // A block per channel only when channels are apart; else the work is spread evenly.
@@ -50,7 +51,8 @@ struct Visitor {
         s.rows = 0, s.again = 0;
         s.read = 2 * d(w.rows) * d(w.cols) * bytes(w.dtype);
         return MemoryOp{F::weight_reduction, s};
-      default: return MemoryOp{backward ? F::layer_norm_backward : F::layer_norm_forward, s};
+      default:
+        return MemoryOp{backward ? F::layer_norm_backward : F::layer_norm_forward, s};
     }
   }
   Out operator()(const Softmax& w) const {
@@ -59,14 +61,16 @@ struct Visitor {
     // Rows too long for registers (1024) or shared memory are read again.
     s.again = w.cols > 1024 ? s.read : 0;
     return MemoryOp{w.direction == Direction::forward ? MemoryFamily::softmax_forward
-                                                      : MemoryFamily::softmax_backward, s};
+                                                      : MemoryFamily::softmax_backward,
+                    s};
   }
   Out operator()(const CrossEntropy& w) const {
-    MemoryShape s = plain(w.fused || w.direction != Direction::forward ? d(w.rows) * d(w.cols)
-                                                                      : d(w.rows));
+    MemoryShape s =
+        plain(w.fused || w.direction != Direction::forward ? d(w.rows) * d(w.cols) : d(w.rows));
     if (w.fused) s.rows = d(w.rows), s.cols = d(w.cols), s.again = s.read;
     return MemoryOp{w.direction == Direction::forward ? MemoryFamily::cross_entropy_forward
-                                                      : MemoryFamily::cross_entropy_backward, s};
+                                                      : MemoryFamily::cross_entropy_backward,
+                    s};
   }
   Out operator()(const Reduction& w) const {
     return MemoryOp{MemoryFamily::reduction, plain(d(w.inputs))};
@@ -111,7 +115,9 @@ struct Visitor {
     if (w.direction != CopyDirection::device) return std::nullopt;
     return MemoryOp{MemoryFamily::copy, plain(d(w.bytes) / 16)};
   }
-  Out operator()(const Fill& w) const { return MemoryOp{MemoryFamily::fill, plain(d(w.bytes) / 16)}; }
+  Out operator()(const Fill& w) const {
+    return MemoryOp{MemoryFamily::fill, plain(d(w.bytes) / 16)};
+  }
   Out operator()(const Sparse& w) const {
     MemoryShape s = plain(d(w.nonzeros) * d(w.n));
     // Gathered rows of the dense operand: each nonzero reads one, mostly not from cache.
@@ -121,8 +127,8 @@ struct Visitor {
   Out operator()(const Fft& w) const {
     // About twelve bits of the size per pass through memory.
     MemoryShape s = plain(d(w.n) * d(w.batch) * std::log2(std::max<double>(2, d(w.n))));
-    const double passes = std::max(1.0, std::ceil(std::log2(std::max<double>(2, d(w.n))) / 12)) *
-                          std::max(1, w.rank);
+    const double passes =
+        std::max(1.0, std::ceil(std::log2(std::max<double>(2, d(w.n))) / 12)) * std::max(1, w.rank);
     s.read *= passes, s.written *= passes;
     return MemoryOp{MemoryFamily::fft, s};
   }

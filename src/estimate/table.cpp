@@ -14,7 +14,8 @@ namespace {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return out;
 }
 
@@ -32,9 +33,12 @@ bool read_record(std::istream& in, std::vector<std::string>& cells) {
   for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
     any = true;
     if (quoted) {
-      if (c != '"') cell.push_back(static_cast<char>(c));
-      else if (in.peek() == '"') cell.push_back(static_cast<char>(in.get()));
-      else quoted = false;
+      if (c != '"')
+        cell.push_back(static_cast<char>(c));
+      else if (in.peek() == '"')
+        cell.push_back(static_cast<char>(in.get()));
+      else
+        quoted = false;
     } else if (c == '"') {
       quoted = true;
     } else if (c == ',') {
@@ -59,8 +63,8 @@ std::string quote(const std::string& cell) {
 // The factor that makes microseconds of a measured column; 0: not one.
 double measured_unit(const std::string& header) {
   if (header == "predicted_us" || header == "low_us" || header == "high_us") return 0;
-  static constexpr std::string_view stems[] = {"measured", "latency", "time", "duration", "median",
-                                               "dur", "actual", "kernel", "elapsed"};
+  static constexpr std::string_view stems[] = {
+      "measured", "latency", "time", "duration", "median", "dur", "actual", "kernel", "elapsed"};
   for (std::string_view stem : stems) {
     if (!header.starts_with(stem)) continue;
     if (header.ends_with("_us")) return 1;
@@ -77,12 +81,14 @@ std::string implausible(const Op& op, const Chip& chip, double measured_us, doub
   const double rate = flops(op.work) / ns / chip.rate(compute_type(op.work));
   const bool winograd = std::holds_alternative<Convolution>(op.work);
   if (rate > (winograd ? 3.5 : 1.15))
-    return "measured " + number(rate) + " times the peak arithmetic rate: check the unit of the time";
+    return "measured " + number(rate) +
+           " times the peak arithmetic rate: check the unit of the time";
   const double stream = (bytes_moved(op.work) - chip.l2_bytes) / ns / chip.dram;
   if (stream > 1.3)
     return "measured " + number(stream) + " times the memory bandwidth: check the unit of the time";
   if (measured_us > 300 * predicted_us && measured_us > 1000)
-    return "measured " + number(measured_us / predicted_us) + " times the prediction: check the unit of the time";
+    return "measured " + number(measured_us / predicted_us) +
+           " times the prediction: check the unit of the time";
   return "";
 }
 
@@ -95,7 +101,9 @@ Result<Op> parse_op(const std::vector<std::string>& words) {
     auto equals = words[i].find('=');
     if (equals == std::string::npos || equals == 0)
       return Error{words[0] + ": expected key=value, found '" + words[i] + "'"};
-    if (!keys.emplace(lower(std::string_view(words[i]).substr(0, equals)), words[i].substr(equals + 1)).second)
+    if (!keys.emplace(lower(std::string_view(words[i]).substr(0, equals)),
+                      words[i].substr(equals + 1))
+             .second)
       return Error{words[0] + ": key '" + words[i].substr(0, equals) + "' is given twice"};
   }
   return build_op(words[0], std::move(keys), true);
@@ -105,7 +113,10 @@ std::string help() {
   std::string out = "Ops and their keys (those in brackets may be left out):\n";
   for (const Word& word : vocabulary()) {
     out.append("\n  ").append(word.names).append("\n      ").append(word.meaning);
-    out.append("\n      keys: ").append(word.keys).append("\n      e.g.  maya estimate ").append(word.example);
+    out.append("\n      keys: ")
+        .append(word.keys)
+        .append("\n      e.g.  maya estimate ")
+        .append(word.example);
     out.append(" --gpu h100-sxm\n");
   }
   out.append("\nEvery kind of a recording works too, with its own fields:\n");
@@ -114,14 +125,17 @@ std::string help() {
     out.append("  ").append(kind_name(i)).append(":");
     std::visit(
         [&](const auto& w) {
-          std::remove_cvref_t<decltype(w)>::each(w, [&](std::string_view key, const auto&) { out.append(" ").append(key); });
+          std::remove_cvref_t<decltype(w)>::each(
+              w, [&](std::string_view key, const auto&) { out.append(" ").append(key); });
         },
         *work);
     out.append("\n");
   }
   out.append(
-      "\nTypes: f64 f32 tf32 f16 bf16 fp8 … (dtype=tf32: f32 in memory, tensor-core rate). Sizes are elements,\n"
-      "bytes= is bytes. f16 rms_norm, swiglu, rope and embedding are taken as an inference engine's kernels\n"
+      "\nTypes: f64 f32 tf32 f16 bf16 fp8 … (dtype=tf32: f32 in memory, tensor-core rate). Sizes "
+      "are elements,\n"
+      "bytes= is bytes. f16 rms_norm, swiglu, rope and embedding are taken as an inference "
+      "engine's kernels\n"
       "(provider=vllm); say provider=torch for the training framework's.\n");
   return out;
 }
@@ -135,7 +149,8 @@ Answer answer(const Op& op, const catalog::Gpu& gpu, const Estimator& estimator)
   if (a.estimate.ns > 0) {
     a.tflops = work / a.estimate.ns / 1e3;
     a.gbps = moved / a.estimate.ns;
-    a.peak_share = std::max(work / chip.rate(compute_type(op.work)), moved / chip.dram) / a.estimate.ns;
+    a.peak_share =
+        std::max(work / chip.rate(compute_type(op.work)), moved / chip.dram) / a.estimate.ns;
   }
   if (std::holds_alternative<Collective>(op.work) || std::holds_alternative<PointToPoint>(op.work))
     a.warning = "communication depends on the cluster: see `maya net`";
@@ -149,12 +164,15 @@ Answer answer(const Op& op, const catalog::Gpu& gpu, const Estimator& estimator)
 std::string to_line(const Answer& a) {
   char text[200];
   auto us = [](double ns) { return ns / 1e3; };
-  std::snprintf(text, sizeof text, "%.2f µs  [%.2f, %.2f]  %s", us(a.estimate.ns), us(a.estimate.low_ns),
-                us(a.estimate.high_ns), std::string(name(a.estimate.origin)).c_str());
+  std::snprintf(text, sizeof text, "%.2f µs  [%.2f, %.2f]  %s", us(a.estimate.ns),
+                us(a.estimate.low_ns), us(a.estimate.high_ns),
+                std::string(name(a.estimate.origin)).c_str());
   std::string out = text;
   const bool arithmetic = flops(a.op.work) > 20 * bytes_moved(a.op.work);
-  if (arithmetic) std::snprintf(text, sizeof text, "  %.1f TFLOP/s", a.tflops);
-  else std::snprintf(text, sizeof text, "  %.0f GB/s", a.gbps);
+  if (arithmetic)
+    std::snprintf(text, sizeof text, "  %.1f TFLOP/s", a.tflops);
+  else
+    std::snprintf(text, sizeof text, "  %.0f GB/s", a.gbps);
   out += text;
   std::snprintf(text, sizeof text, " (%.0f %% of peak)", 100 * a.peak_share);
   return out + text;
@@ -163,7 +181,8 @@ std::string to_line(const Answer& a) {
 Result<CsvSummary> estimate_csv(std::istream& in, std::ostream& out, std::string_view default_gpu,
                                 const FindDevice& find) {
   std::vector<std::string> header, cells;
-  if (!read_record(in, header)) return Error{"the file is empty: expected a header line with a column 'op'"};
+  if (!read_record(in, header))
+    return Error{"the file is empty: expected a header line with a column 'op'"};
   if (!header[0].empty() && header[0].starts_with("\xEF\xBB\xBF")) header[0].erase(0, 3);
   std::vector<std::string> keys;
   int op_column = -1, gpu_column = -1, measured_column = -1;
@@ -171,9 +190,12 @@ Result<CsvSummary> estimate_csv(std::istream& in, std::ostream& out, std::string
   for (std::size_t i = 0; i < header.size(); ++i) {
     keys.push_back(lower(header[i]));
     const int column = static_cast<int>(i);
-    if (keys[i] == "op") op_column = column;
-    else if (keys[i] == "gpu") gpu_column = column;
-    else if (double u = measured_unit(keys[i]); u > 0 && measured_column < 0) measured_column = column, unit = u;
+    if (keys[i] == "op")
+      op_column = column;
+    else if (keys[i] == "gpu")
+      gpu_column = column;
+    else if (double u = measured_unit(keys[i]); u > 0 && measured_column < 0)
+      measured_column = column, unit = u;
   }
   if (op_column < 0) {
     std::string found;
@@ -189,30 +211,37 @@ Result<CsvSummary> estimate_csv(std::istream& in, std::ostream& out, std::string
   while (read_record(in, cells)) {
     if (cells.size() == 1 && cells[0].empty()) continue;
     ++summary.rows;
-    for (std::size_t i = 0; i < header.size(); ++i) out << quote(i < cells.size() ? cells[i] : "") << ',';
+    for (std::size_t i = 0; i < header.size(); ++i)
+      out << quote(i < cells.size() ? cells[i] : "") << ',';
     std::string warning;
     auto give_up = [&](const std::string& why) {
       ++summary.failed;
       out << ",,,," << quote(why) << '\n';
     };
     if (cells.size() > header.size()) {
-      give_up("the row has " + std::to_string(cells.size()) + " cells, the header " + std::to_string(header.size()));
+      give_up("the row has " + std::to_string(cells.size()) + " cells, the header " +
+              std::to_string(header.size()));
       continue;
     }
     Keys values;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const int column = static_cast<int>(i);
-      if (column == op_column || column == gpu_column || column == measured_column || cells[i].empty()) continue;
+      if (column == op_column || column == gpu_column || column == measured_column ||
+          cells[i].empty())
+        continue;
       values[keys[i]] = cells[i];
     }
-    const std::string& kind = static_cast<std::size_t>(op_column) < cells.size() ? cells[static_cast<std::size_t>(op_column)] : "";
+    const std::string& kind = static_cast<std::size_t>(op_column) < cells.size()
+                                  ? cells[static_cast<std::size_t>(op_column)]
+                                  : "";
     auto op = build_op(kind, std::move(values), false);
     if (!op) {
       give_up(op.error().message);
       continue;
     }
     std::string_view gpu = default_gpu;
-    if (gpu_column >= 0 && static_cast<std::size_t>(gpu_column) < cells.size() && !cells[static_cast<std::size_t>(gpu_column)].empty())
+    if (gpu_column >= 0 && static_cast<std::size_t>(gpu_column) < cells.size() &&
+        !cells[static_cast<std::size_t>(gpu_column)].empty())
       gpu = cells[static_cast<std::size_t>(gpu_column)];
     auto device = find(gpu);
     if (!device) {
@@ -237,15 +266,17 @@ Result<CsvSummary> estimate_csv(std::istream& in, std::ostream& out, std::string
         }
       }
     }
-    out << number(predicted) << ',' << number(a.estimate.low_ns / 1e3) << ',' << number(a.estimate.high_ns / 1e3)
-        << ',' << name(a.estimate.origin) << ',' << quote(warning) << '\n';
+    out << number(predicted) << ',' << number(a.estimate.low_ns / 1e3) << ','
+        << number(a.estimate.high_ns / 1e3) << ',' << name(a.estimate.origin) << ','
+        << quote(warning) << '\n';
   }
   summary.compared = static_cast<int>(errors.size());
   if (!errors.empty()) {
     double sum = 0;
     for (double e : errors) sum += e;
     summary.mean_error = sum / static_cast<double>(errors.size());
-    std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2), errors.end());
+    std::nth_element(errors.begin(),
+                     errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2), errors.end());
     summary.median_error = errors[errors.size() / 2];
     summary.covered = static_cast<double>(covered) / static_cast<double>(summary.compared);
   }

@@ -69,7 +69,8 @@ TEST(ParseOp, ErrorsSayWhatToDo) {
 
 TEST_F(Fixture, CsvPassesColumnsThroughAndAddsItsOwn) {
   CsvSummary summary;
-  std::string out = csv("op,m,n,k,dtype,note\ngemm,4096,4096,4096,bf16,\"a,b\"\nsoftmax,,,,,\n", &summary);
+  std::string out =
+      csv("op,m,n,k,dtype,note\ngemm,4096,4096,4096,bf16,\"a,b\"\nsoftmax,,,,,\n", &summary);
   EXPECT_NE(out.find("note,predicted_us,low_us,high_us,origin,warning"), std::string::npos);
   EXPECT_NE(out.find("\"a,b\""), std::string::npos);
   EXPECT_NE(out.find("needs rows="), std::string::npos);

@@ -54,7 +54,8 @@ class Reader {
   DType dtype(DType fallback = DType::f32) {
     auto value = word({"dtype", "type", "precision"});
     if (!value) return fallback;
-    auto parsed = parse_dtype(value->starts_with("torch.") ? std::string_view(*value).substr(6) : *value);
+    auto parsed =
+        parse_dtype(value->starts_with("torch.") ? std::string_view(*value).substr(6) : *value);
     if (!parsed) fail("dtype=" + *value + ": expected a type such as f16, bf16, f32, tf32, fp8");
     return parsed.value_or(fallback);
   }
@@ -109,7 +110,8 @@ Result<Op> gemm(std::string_view name, Keys& keys) {
   g.transpose_b = r.flag({"transpose_a", "trans_a"});
   g.accumulate = r.flag({"accumulate"});
   g.groups = r.take({"groups"}, 1);
-  if (auto e = r.word({"epilogue"})) g.epilogue = parse_enum<Epilogue>(*e).value_or(Epilogue::other);
+  if (auto e = r.word({"epilogue"}))
+    g.epilogue = parse_enum<Epilogue>(*e).value_or(Epilogue::other);
   return r.done(g);
 }
 
@@ -128,10 +130,13 @@ Result<Op> conv(std::string_view name, Keys& keys) {
                   std::string_view h, std::string_view w, std::int32_t fallback) {
     auto common = static_cast<std::int32_t>(r.take(all, fallback));
     bool has_h = c.h > 1 || name != "conv1d", has_d = c.d > 1;
-    return std::array<std::int32_t, 3>{
-        static_cast<std::int32_t>(r.take({d}, has_d ? common : fallback == 0 ? 0 : 1)),
-        static_cast<std::int32_t>(r.take({h}, has_h ? common : fallback == 0 ? 0 : 1)),
-        static_cast<std::int32_t>(r.take({w}, common))};
+    return std::array<std::int32_t, 3>{static_cast<std::int32_t>(r.take({d}, has_d ? common
+                                                                             : fallback == 0 ? 0
+                                                                                             : 1)),
+                                       static_cast<std::int32_t>(r.take({h}, has_h ? common
+                                                                             : fallback == 0 ? 0
+                                                                                             : 1)),
+                                       static_cast<std::int32_t>(r.take({w}, common))};
   };
   auto kernel = each({"kernel_size", "kernel", "r", "kernel_szie"}, "kd", "kh", "kw", 1);
   auto stride = each({"stride"}, "stride_d", "stride_h", "stride_w", 1);
@@ -181,7 +186,9 @@ Result<Op> attention(std::string_view name, Keys& keys) {
 }
 
 std::int64_t rows_of(Reader& r) { return r.need({"rows", "tokens", "num_tokens", "m", "b", "bt"}); }
-std::int64_t cols_of(Reader& r) { return r.need({"cols", "hidden", "h", "n", "features", "dim", "v", "vocab"}); }
+std::int64_t cols_of(Reader& r) {
+  return r.need({"cols", "hidden", "h", "n", "features", "dim", "v", "vocab"});
+}
 
 Result<Op> norm(std::string_view name, Keys& keys) {
   Reader r(name, keys);
@@ -211,7 +218,8 @@ Result<Op> batch_norm(std::string_view name, Keys& keys) {
   }
   n.dtype = r.dtype(DType::f32);
   n.direction = r.direction();
-  if (auto l = r.word({"layout", "memory_format"})) n.channels_last = *l == "nhwc" || *l == "channels_last";
+  if (auto l = r.word({"layout", "memory_format"}))
+    n.channels_last = *l == "nhwc" || *l == "channels_last";
   return r.done(n);
 }
 
@@ -252,8 +260,11 @@ Result<Op> pointwise(std::string_view name, Keys& keys) {
   p.outputs = static_cast<std::int32_t>(r.take({"outputs"}, 1));
   p.dtype = r.dtype(DType::f32);
   const double size = bytes(p.dtype);
-  p.bytes_read = r.take({"bytes_read"}, static_cast<std::int64_t>(static_cast<double>(p.elements * p.inputs) * size));
-  p.bytes_written = r.take({"bytes_written"}, static_cast<std::int64_t>(static_cast<double>(p.elements * p.outputs) * size));
+  p.bytes_read = r.take(
+      {"bytes_read"}, static_cast<std::int64_t>(static_cast<double>(p.elements * p.inputs) * size));
+  p.bytes_written =
+      r.take({"bytes_written"},
+             static_cast<std::int64_t>(static_cast<double>(p.elements * p.outputs) * size));
   p.flops_per_element = static_cast<std::int32_t>(r.take({"flops_per_element"}, weight(name)));
   p.strided = r.flag({"strided"});
   return r.done(p);
@@ -262,7 +273,8 @@ Result<Op> pointwise(std::string_view name, Keys& keys) {
 Result<Op> swiglu(std::string_view name, Keys& keys) {
   Reader r(name, keys);
   Pointwise p;
-  p.elements = rows_of(r) * r.need({"cols", "intermediate", "intermediate_size", "n", "hidden", "h"});
+  p.elements =
+      rows_of(r) * r.need({"cols", "intermediate", "intermediate_size", "n", "hidden", "h"});
   p.dtype = r.dtype(DType::bf16);
   const bool backward = r.direction() != Direction::forward;
   p.inputs = backward ? 3 : 2, p.outputs = backward ? 2 : 1;
@@ -286,7 +298,8 @@ Result<Op> rope(std::string_view name, Keys& keys) {
     p.elements = tokens * cols_of(r);
   }
   p.dtype = r.dtype(DType::bf16);
-  p.bytes_read = p.bytes_written = static_cast<std::int64_t>(static_cast<double>(p.elements) * bytes(p.dtype));
+  p.bytes_read = p.bytes_written =
+      static_cast<std::int64_t>(static_cast<double>(p.elements) * bytes(p.dtype));
   p.flops_per_element = 4;
   r.direction();
   return r.done(p, vllm(r, p.dtype) ? "vllm::rotary" : "");
@@ -329,7 +342,7 @@ Result<Op> copy(std::string_view name, Keys& keys) {
   c.bytes = r.need({"bytes", "size"});
   auto d = r.word({"direction", "kind"});
   if (d) {
-    c.direction = *d == "h2d" ? CopyDirection::host_to_device
+    c.direction = *d == "h2d"   ? CopyDirection::host_to_device
                   : *d == "d2h" ? CopyDirection::device_to_host
                   : *d == "d2d" ? CopyDirection::device
                                 : parse_enum<CopyDirection>(*d).value_or(CopyDirection::device);
@@ -381,40 +394,68 @@ Result<Op> plain(std::string_view name, Keys& keys) {
 
 const std::vector<Word>& vocabulary() {
   static const std::vector<Word> words{
-      {"gemm matmul mm addmm", "m n k [batch] [dtype=f16] [out_dtype] [transpose_a] [transpose_b] [accumulate] [groups]",
-       "C[m×n] = A[m×k]·B[k×n], row-major as PyTorch writes it", "gemm m=4096 n=4096 k=8192 dtype=bf16", gemm},
-      {"linear", "tokens out_features in_features [dtype=f16]", "y = x·Wᵀ", "linear tokens=8192 out_features=28672 in_features=8192 dtype=bf16", gemm},
-      {"bmm", "batch m n k [dtype=f16]", "batched product", "bmm batch=512 m=128 n=128 k=64 dtype=f32", gemm},
-      {"conv convolution conv2d conv1d conv3d", "n c k h w [d] kernel_size|kh kw [stride] [padding] [dilation] [groups] [dtype=f32] [layout=nchw|nhwc] [direction]",
+      {"gemm matmul mm addmm",
+       "m n k [batch] [dtype=f16] [out_dtype] [transpose_a] [transpose_b] [accumulate] [groups]",
+       "C[m×n] = A[m×k]·B[k×n], row-major as PyTorch writes it",
+       "gemm m=4096 n=4096 k=8192 dtype=bf16", gemm},
+      {"linear", "tokens out_features in_features [dtype=f16]", "y = x·Wᵀ",
+       "linear tokens=8192 out_features=28672 in_features=8192 dtype=bf16", gemm},
+      {"bmm", "batch m n k [dtype=f16]", "batched product",
+       "bmm batch=512 m=128 n=128 k=64 dtype=f32", gemm},
+      {"conv convolution conv2d conv1d conv3d",
+       "n c k h w [d] kernel_size|kh kw [stride] [padding] [dilation] [groups] [dtype=f32] "
+       "[layout=nchw|nhwc] [direction]",
        "convolution; direction forward, data_gradient, weight_gradient or backward (both)",
        "conv n=32 c=64 h=56 w=56 k=64 kernel_size=3 padding=1 dtype=f16 layout=nhwc", conv},
-      {"attention flash_attention sdpa", "batch heads [kv_heads] seq|seq_q seq_k head_dim [causal] [dropout] [window] [dtype=f16] [direction] [kernel=flash2|flash3|cudnn|memory_efficient]",
-       "fused attention", "attention batch=4 heads=32 kv_heads=8 seq=4096 head_dim=128 causal=1 dtype=bf16", attention},
-      {"layer_norm rms_norm layernorm rmsnorm", "rows cols [dtype=f32] [direction] [fused_add] [provider=torch|vllm]", "over the last dimension", "rms_norm rows=8192 cols=4096 dtype=bf16", norm},
-      {"batch_norm group_norm batchnorm groupnorm", "n c h w [groups] [dtype=f32] [layout] [direction]", "training statistics", "batch_norm n=256 c=64 h=56 w=56 dtype=f16", batch_norm},
-      {"softmax log_softmax", "rows cols [dtype=f32] [direction]", "over the last dimension", "softmax rows=8192 cols=4096", softmax},
-      {"cross_entropy", "rows vocab [dtype=f32] [direction] [fused=1]", "loss of logits", "cross_entropy rows=8192 vocab=32000", cross_entropy},
-      {"pointwise add mul sub div relu gelu silu tanh sigmoid exp pow sqrt cast", "elements|rows cols [inputs] [outputs] [dtype=f32] [strided]", "one output from inputs at the same index", "add elements=16777216 dtype=bf16", pointwise},
-      {"swiglu geglu silu_mul silu_and_mul", "rows cols [dtype=bf16] [direction] [provider]", "act(gate)·up; cols: columns of the output", "swiglu rows=8192 cols=14336", swiglu},
-      {"rope rotary", "tokens heads [kv_heads] head_dim [dtype=bf16] [provider]", "rotary position embedding of q and k", "rope tokens=8192 heads=32 kv_heads=8 head_dim=128", rope},
-      {"embedding gather index_select scatter index_add", "rows cols [vocab] [dtype=f32] [direction] [provider]", "rows picked (or added) by index", "embedding rows=8192 cols=4096 vocab=32000 dtype=bf16", embedding},
-      {"adam adamw sgd lamb lion", "elements [dtype=f32] [fused=1] [tensors]", "optimizer step", "adamw elements=1000000000", optimizer},
-      {"copy memcpy", "bytes [direction=d2d|h2d|d2h|peer] [pinned=1]", "memory copy", "copy bytes=268435456 direction=h2d", copy},
-      {"reduction sum mean max", "inputs outputs | rows cols [dtype=f32]", "reduction", "sum rows=4096 cols=4096", reduction},
+      {"attention flash_attention sdpa",
+       "batch heads [kv_heads] seq|seq_q seq_k head_dim [causal] [dropout] [window] [dtype=f16] "
+       "[direction] [kernel=flash2|flash3|cudnn|memory_efficient]",
+       "fused attention",
+       "attention batch=4 heads=32 kv_heads=8 seq=4096 head_dim=128 causal=1 dtype=bf16",
+       attention},
+      {"layer_norm rms_norm layernorm rmsnorm",
+       "rows cols [dtype=f32] [direction] [fused_add] [provider=torch|vllm]",
+       "over the last dimension", "rms_norm rows=8192 cols=4096 dtype=bf16", norm},
+      {"batch_norm group_norm batchnorm groupnorm",
+       "n c h w [groups] [dtype=f32] [layout] [direction]", "training statistics",
+       "batch_norm n=256 c=64 h=56 w=56 dtype=f16", batch_norm},
+      {"softmax log_softmax", "rows cols [dtype=f32] [direction]", "over the last dimension",
+       "softmax rows=8192 cols=4096", softmax},
+      {"cross_entropy", "rows vocab [dtype=f32] [direction] [fused=1]", "loss of logits",
+       "cross_entropy rows=8192 vocab=32000", cross_entropy},
+      {"pointwise add mul sub div relu gelu silu tanh sigmoid exp pow sqrt cast",
+       "elements|rows cols [inputs] [outputs] [dtype=f32] [strided]",
+       "one output from inputs at the same index", "add elements=16777216 dtype=bf16", pointwise},
+      {"swiglu geglu silu_mul silu_and_mul", "rows cols [dtype=bf16] [direction] [provider]",
+       "act(gate)·up; cols: columns of the output", "swiglu rows=8192 cols=14336", swiglu},
+      {"rope rotary", "tokens heads [kv_heads] head_dim [dtype=bf16] [provider]",
+       "rotary position embedding of q and k", "rope tokens=8192 heads=32 kv_heads=8 head_dim=128",
+       rope},
+      {"embedding gather index_select scatter index_add",
+       "rows cols [vocab] [dtype=f32] [direction] [provider]", "rows picked (or added) by index",
+       "embedding rows=8192 cols=4096 vocab=32000 dtype=bf16", embedding},
+      {"adam adamw sgd lamb lion", "elements [dtype=f32] [fused=1] [tensors]", "optimizer step",
+       "adamw elements=1000000000", optimizer},
+      {"copy memcpy", "bytes [direction=d2d|h2d|d2h|peer] [pinned=1]", "memory copy",
+       "copy bytes=268435456 direction=h2d", copy},
+      {"reduction sum mean max", "inputs outputs | rows cols [dtype=f32]", "reduction",
+       "sum rows=4096 cols=4096", reduction},
   };
   return words;
 }
 
 Result<Op> build_op(std::string_view name, Keys keys, bool strict) {
   std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return c == '-' ? '_' : std::tolower(c); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : std::tolower(c); });
   if (lower == "layernorm") lower = "layer_norm";
   if (lower == "rmsnorm") lower = "rms_norm";
   if (lower == "batchnorm") lower = "batch_norm";
   if (lower == "groupnorm") lower = "group_norm";
   auto check = [&](Result<Op> op) -> Result<Op> {
     if (op && strict && !keys.empty())
-      return Error{lower + ": unknown key '" + keys.begin()->first + "'; see `maya estimate --help`"};
+      return Error{lower + ": unknown key '" + keys.begin()->first +
+                   "'; see `maya estimate --help`"};
     return op;
   };
   for (const Word& word : vocabulary()) {
@@ -424,13 +465,16 @@ Result<Op> build_op(std::string_view name, Keys keys, bool strict) {
       return check(std::move(op));
     }
   }
-  if (auto op = plain(lower, keys)) return check(std::move(op));
-  else if (work_of_kind(lower)) return op.error();
+  if (auto op = plain(lower, keys))
+    return check(std::move(op));
+  else if (work_of_kind(lower))
+    return op.error();
   std::string known;
   for (const Word& word : vocabulary())
     known.append(known.empty() ? "" : ", ").append(word.names.substr(0, word.names.find(' ')));
-  return Error{"unknown op '" + std::string(name) + "'; known are " + known +
-               " and the kinds of the recording (sort, scan, pool, fft, …); see `maya estimate --help`"};
+  return Error{
+      "unknown op '" + std::string(name) + "'; known are " + known +
+      " and the kinds of the recording (sort, scan, pool, fft, …); see `maya estimate --help`"};
 }
 
 }  // namespace maya::estimate

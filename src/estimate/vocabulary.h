@@ -14,8 +14,8 @@ namespace maya::estimate {
 using Keys = std::map<std::string, std::string, std::less<>>;  // lower case
 
 struct Word {
-  std::string_view names;    // "gemm matmul mm": the first is the name, the others stand for it
-  std::string_view keys;     // as help shows them
+  std::string_view names;  // "gemm matmul mm": the first is the name, the others stand for it
+  std::string_view keys;   // as help shows them
   std::string_view meaning;
   std::string_view example;
   Result<Op> (*build)(std::string_view name, Keys& keys);  // takes out the keys it uses

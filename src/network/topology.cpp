@@ -62,7 +62,8 @@ Topology::PortLinks Topology::ports(int rank) const {
   if (first_trunk_ >= 0) {
     p.link[Port::trunk_up] = first_trunk_ + 2 * leaf(rank);
     p.link[Port::trunk_down] = first_trunk_ + 2 * leaf(rank) + 1;
-    p.sharers[Port::trunk_up] = p.sharers[Port::trunk_down] = nodes_per_leaf_ * (rails_ ? per_group : gpus_per_node_);
+    p.sharers[Port::trunk_up] = p.sharers[Port::trunk_down] =
+        nodes_per_leaf_ * (rails_ ? per_group : gpus_per_node_);
   }
   return p;
 }

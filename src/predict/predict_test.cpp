@@ -234,8 +234,7 @@ TEST_F(EndToEnd, AProcessNobodyNamedIsRankZero) {
   ASSERT_TRUE(two) << two.error().message;
   EXPECT_EQ(two->prediction.step->ms, outcome->prediction.step->ms);
   bool said = false;
-  for (const std::string& note : two->prediction.notes)
-    said |= contains(note, "process-4711.maya");
+  for (const std::string& note : two->prediction.notes) said |= contains(note, "process-4711.maya");
   EXPECT_TRUE(said);
 }
 

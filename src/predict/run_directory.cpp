@@ -113,10 +113,10 @@ Result<Run> read_run(const std::string& directory) {
     if (const auto rank = rank_of(entry.path().filename().string()))
       paths.emplace_back(*rank, entry.path().string());
   if (paths.empty())
-    return Error{fmt::format(
-        "{}: no recording (rank-N.maya) in it: the command did not touch the GPU, "
-        "or this is not a run directory",
-        directory)};
+    return Error{
+        fmt::format("{}: no recording (rank-N.maya) in it: the command did not touch the GPU, "
+                    "or this is not a run directory",
+                    directory)};
   std::sort(paths.begin(), paths.end());
 
   std::vector<std::optional<Result<trace::Recording>>> read(paths.size());

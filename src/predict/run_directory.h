@@ -22,7 +22,7 @@ struct RunFile {
 
 struct Run {
   RunFile file;
-  std::vector<std::string> notes;  // what a user should know of how they were chosen
+  std::vector<std::string> notes;            // what a user should know of how they were chosen
   std::vector<trace::Recording> recordings;  // by ascending rank
 };
 

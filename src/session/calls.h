@@ -8,8 +8,9 @@
 
 namespace maya::session {
 
-// Streams ------------------------------------------------------------------------------------------
-MAYA_EXPORT int find_stream(void* handle, Stream*& stream);    // resolves 0, 1 and 2
+// Streams
+// ------------------------------------------------------------------------------------------
+MAYA_EXPORT int find_stream(void* handle, Stream*& stream);  // resolves 0, 1 and 2
 MAYA_EXPORT int stream_create(Stream*& stream, unsigned flags, int priority);
 MAYA_EXPORT int stream_destroy(void* handle);
 MAYA_EXPORT int stream_synchronize(void* handle);
@@ -19,7 +20,8 @@ MAYA_EXPORT int device_synchronize();
 MAYA_EXPORT int stream_wait_event(void* stream, void* event, unsigned flags);
 MAYA_EXPORT int stream_host_function(void* stream, void (*function)(void*), void* data);
 
-// Events -------------------------------------------------------------------------------------------
+// Events
+// -------------------------------------------------------------------------------------------
 MAYA_EXPORT int event_create(Event*& event, unsigned flags);
 MAYA_EXPORT int event_destroy(void* handle);
 MAYA_EXPORT int event_record(void* event, void* stream, unsigned flags = 0);
@@ -27,7 +29,8 @@ MAYA_EXPORT int event_synchronize(void* event);
 MAYA_EXPORT int event_query(void* event);
 MAYA_EXPORT int event_elapsed(float* milliseconds, void* start, void* end);
 
-// Memory -------------------------------------------------------------------------------------------
+// Memory
+// -------------------------------------------------------------------------------------------
 MAYA_EXPORT int allocate(void** address, std::uint64_t bytes, device::MemoryKind kind);
 MAYA_EXPORT int release(void* address);
 MAYA_EXPORT int allocate_async(void** address, std::uint64_t bytes, Pool* pool, void* stream);
@@ -36,7 +39,8 @@ MAYA_EXPORT int allocate_host(void** address, std::uint64_t bytes);
 MAYA_EXPORT int release_host(void* address);
 MAYA_EXPORT int register_host(void* address, std::uint64_t bytes);
 MAYA_EXPORT int unregister_host(void* address);
-MAYA_EXPORT bool is_pinned(const void* address, std::uint64_t* base = nullptr, std::uint64_t* bytes = nullptr);
+MAYA_EXPORT bool is_pinned(const void* address, std::uint64_t* base = nullptr,
+                           std::uint64_t* bytes = nullptr);
 
 enum class Where : std::uint8_t { device, managed, pinned, pageable };
 MAYA_EXPORT Where where(const void* address);
@@ -49,27 +53,31 @@ struct Area {
   std::uint64_t to_pitch{}, from_pitch{}, to_slice{}, from_slice{};
 };
 MAYA_EXPORT int copy(const Area& area, void* stream, bool async);
-MAYA_EXPORT int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, std::uint64_t width,
-                     std::uint64_t height, void* stream, bool async);
+MAYA_EXPORT int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element,
+                     std::uint64_t width, std::uint64_t height, void* stream, bool async);
 
-// Kernels ------------------------------------------------------------------------------------------
+// Kernels
+// ------------------------------------------------------------------------------------------
 MAYA_EXPORT int resolve(Function& function);
-MAYA_EXPORT int launch(Function& function, const Geometry& geometry, void* const* arguments, void* stream);
+MAYA_EXPORT int launch(Function& function, const Geometry& geometry, void* const* arguments,
+                       void* stream);
 // Arguments in one buffer (cuLaunchKernel's `extra`).
-MAYA_EXPORT int launch_packed(Function& function, const Geometry& geometry, const void* buffer, std::size_t bytes,
-                              void* stream);
+MAYA_EXPORT int launch_packed(Function& function, const Geometry& geometry, const void* buffer,
+                              std::size_t bytes, void* stream);
 MAYA_EXPORT int module_load(Module*& module, const void* data);
 MAYA_EXPORT int module_unload(Module* module);
 MAYA_EXPORT int module_function(Module& module, const char* name, Function*& function);
-MAYA_EXPORT int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
-                                std::uint64_t& bytes);
+MAYA_EXPORT int module_variable(Module& module, const char* name, std::uint64_t hint,
+                                std::uint64_t& address, std::uint64_t& bytes);
 // Of a resolved function.
 struct KernelAttributes {
-  int static_shared{}, local_bytes{}, registers{}, max_threads{}, version{}, max_dynamic_shared{}, carveout{};
+  int static_shared{}, local_bytes{}, registers{}, max_threads{}, version{}, max_dynamic_shared{},
+      carveout{};
 };
 MAYA_EXPORT KernelAttributes kernel_attributes(const Function& function);
 MAYA_EXPORT int set_kernel_attribute(Function& function, int attribute, int value);
-MAYA_EXPORT int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks);
+MAYA_EXPORT int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared,
+                          int& blocks);
 MAYA_EXPORT int active_clusters(Function& function, int block_threads, std::uint64_t dynamic_shared,
                                 unsigned blocks_per_cluster, int& clusters);
 MAYA_EXPORT int largest_cluster();  // in blocks, without asking for a non-portable size
@@ -77,13 +85,16 @@ MAYA_EXPORT int largest_cluster();  // in blocks, without asking for a non-porta
 // Functions registered by the program's start-up code, found by the host stub's address.
 MAYA_EXPORT Module* register_binary(const void* wrapper);
 MAYA_EXPORT void register_function(Module* module, const void* host, const char* name);
-MAYA_EXPORT void register_variable(Module* module, const void* host, const char* name, std::uint64_t bytes);
+MAYA_EXPORT void register_variable(Module* module, const void* host, const char* name,
+                                   std::uint64_t bytes);
 MAYA_EXPORT void unregister_binary(Module* module);
 MAYA_EXPORT Function* registered_function(const void* host);
 MAYA_EXPORT int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes);
 
-// Graphs -------------------------------------------------------------------------------------------
-MAYA_EXPORT int capture_begin(void* stream, int mode, Graph* into = nullptr, std::span<Node* const> after = {});
+// Graphs
+// -------------------------------------------------------------------------------------------
+MAYA_EXPORT int capture_begin(void* stream, int mode, Graph* into = nullptr,
+                              std::span<Node* const> after = {});
 MAYA_EXPORT int capture_end(void* stream, Graph*& graph);
 MAYA_EXPORT int capture_status(void* stream, int& status, std::uint64_t& id, Graph*& graph);
 // Whether a call that captures forbid may run now; invalidates the capture otherwise.

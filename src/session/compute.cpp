@@ -106,8 +106,8 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
         x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
         x ^= x >> 31;
-        result[i] = static_cast<Number>(s.from + static_cast<std::int64_t>(
-                                                     x % static_cast<std::uint64_t>(s.k)));
+        result[i] = static_cast<Number>(
+            s.from + static_cast<std::int64_t>(x % static_cast<std::uint64_t>(s.k)));
       }
       return result;
     case Kind::copy_cast:
@@ -245,7 +245,7 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
     }
   }
   // Values carried along (sort by key) follow the order of their keys.
-  if (s.inputs.size() > 1)
+  if (s.inputs.size() > 1) {
     if (auto carried = load(s.inputs[1], values, limit);
         carried && carried->size() == keys->size()) {
       for (std::size_t i = 0; i < order.size(); ++i) {
@@ -257,6 +257,7 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
       if (s.outputs.size() > 1) forget(s.outputs[1], values);
       return;
     }
+  }
   emit(0, sorted);
   emit(1, order);
 }

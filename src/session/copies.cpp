@@ -10,8 +10,9 @@ bool on_device(Where w) { return w == Where::device || w == Where::managed; }
 
 std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
 
-// Objects that programs send each other travel as bytes of a pickle (its protocol in front, a full stop at
-// the end) or of torch.save's zip, and are read back whole. Weights are as large, and nobody looks at them.
+// Objects that programs send each other travel as bytes of a pickle (its protocol in front, a full
+// stop at the end) or of torch.save's zip, and are read back whole. Weights are as large, and
+// nobody looks at them.
 bool serialized(const void* from, std::uint64_t size) {
   constexpr std::uint64_t largest = std::uint64_t{1} << 30;
   if (size < 4 || size > largest) return false;
@@ -32,7 +33,8 @@ void move_row(void* to, Where to_where, const void* from, Where from_where, std:
       s.values.forget(address(to), bytes);
     }
   } else if (on_device(from_where)) {
-    if (!s.values.load(to, address(from), bytes)) s.recorder.warning("host reads of unknown device bytes (answered with zeros)");
+    if (!s.values.load(to, address(from), bytes))
+      s.recorder.warning("host reads of unknown device bytes (answered with zeros)");
   } else if (to != from) {
     std::memmove(to, from, bytes);
   }
@@ -52,10 +54,12 @@ int copy(const Area& a, void* stream_handle, bool async) {
   if (bytes == 0) return code::success;
   if (a.to == nullptr || a.from == nullptr) return code::invalid_value;
   Where to = where(a.to), from = where(a.from);
-  std::uint64_t to_span = a.depth > 1 ? a.to_slice * (a.depth - 1) + a.to_pitch * (a.height - 1) + a.width
-                                      : a.to_pitch * (a.height - 1) + a.width;
-  std::uint64_t from_span = a.depth > 1 ? a.from_slice * (a.depth - 1) + a.from_pitch * (a.height - 1) + a.width
-                                        : a.from_pitch * (a.height - 1) + a.width;
+  std::uint64_t to_span = a.depth > 1
+                              ? a.to_slice * (a.depth - 1) + a.to_pitch * (a.height - 1) + a.width
+                              : a.to_pitch * (a.height - 1) + a.width;
+  std::uint64_t from_span =
+      a.depth > 1 ? a.from_slice * (a.depth - 1) + a.from_pitch * (a.height - 1) + a.width
+                  : a.from_pitch * (a.height - 1) + a.width;
   if ((on_device(to) && beyond(a.to, to_span)) || (on_device(from) && beyond(a.from, from_span)))
     return code::invalid_value;
   State& s = state();
@@ -81,44 +85,51 @@ int copy(const Area& a, void* stream_handle, bool async) {
   // A copy to pageable memory returns when it is done, and so does every call without "Async" that
   // involves the host; a device-to-device copy does not.
   bool host_involved = op.direction != CopyDirection::device && op.direction != CopyDirection::peer;
-  bool blocking = host_involved && (!async || (pageable && op.direction == CopyDirection::device_to_host));
+  bool blocking =
+      host_involved && (!async || (pageable && op.direction == CopyDirection::device_to_host));
   if (stream->capture != nullptr && blocking && !async) {
     stream->capture->invalidated = true;
     return code::capture_unsupported;
   }
   std::uint32_t number = s.recorder.op(op, async ? "cudaMemcpyAsync" : "cudaMemcpy");
-  if (int error = enqueue(*stream, trace::Kind::copy, number, blocking ? trace::Flag::blocking : 0, 0, NodeType::memcpy))
+  if (int error = enqueue(*stream, trace::Kind::copy, number, blocking ? trace::Flag::blocking : 0,
+                          0, NodeType::memcpy))
     return error;
   if (blocking && stream->capture == nullptr) stream_reached(*stream);
   for (std::uint64_t z = 0; z < a.depth; ++z)
     for (std::uint64_t y = 0; y < a.height; ++y)
       move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,
-               static_cast<const char*>(a.from) + z * a.from_slice + y * a.from_pitch, from, a.width);
+               static_cast<const char*>(a.from) + z * a.from_slice + y * a.from_pitch, from,
+               a.width);
   return code::success;
 }
 
-int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, std::uint64_t width, std::uint64_t height,
-         void* stream_handle, bool async) {
+int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, std::uint64_t width,
+         std::uint64_t height, void* stream_handle, bool async) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
   std::uint64_t bytes = width * height;
   if (bytes == 0) return code::success;
   State& s = state();
   Where target = where(to);
-  if (to == nullptr || (on_device(target) && s.memory.extent(address(to)) < (height - 1) * pitch + width))
+  if (to == nullptr ||
+      (on_device(target) && s.memory.extent(address(to)) < (height - 1) * pitch + width))
     return code::invalid_value;
-  std::uint32_t number = s.recorder.op(Fill{static_cast<std::int64_t>(bytes)}, async ? "cudaMemsetAsync" : "cudaMemset");
+  std::uint32_t number = s.recorder.op(Fill{static_cast<std::int64_t>(bytes)},
+                                       async ? "cudaMemsetAsync" : "cudaMemset");
   if (int error = enqueue(*stream, trace::Kind::fill, number, 0, 0, NodeType::memset)) return error;
   for (std::uint64_t y = 0; y < height; ++y) {
     char* row = static_cast<char*>(to) + y * pitch;
     if (on_device(target)) {
-      // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read as.
+      // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read
+      // as.
       if (width <= s.settings.value_limit / 16)
         s.values.fill(address(row), &value, element, width);
       else
         s.values.forget(address(row), width);
     } else {
-      for (std::uint64_t i = 0; i + element <= width; i += element) std::memcpy(row + i, &value, element);
+      for (std::uint64_t i = 0; i + element <= width; i += element)
+        std::memcpy(row + i, &value, element);
     }
   }
   return code::success;
@@ -128,7 +139,9 @@ bool read_device(void* to, const void* from, std::size_t bytes) {
   return state().values.load(to, address(from), bytes);
 }
 
-void write_device(void* to, const void* from, std::size_t bytes) { state().values.store(address(to), from, bytes); }
+void write_device(void* to, const void* from, std::size_t bytes) {
+  state().values.store(address(to), from, bytes);
+}
 
 bool is_device_pointer(const void* p) { return state().memory.owns(address(p)); }
 

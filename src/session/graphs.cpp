@@ -10,9 +10,12 @@ namespace {
 
 bool live(const Capture* capture) { return capture != nullptr && capture->graph != nullptr; }
 
-// A trace graph of the nodes that do something; pure ordering nodes are folded into their successors' edges.
-void flatten(const Graph& graph, trace::Graph& out, std::vector<std::vector<std::uint32_t>>& tail_of,
-             const std::vector<std::uint32_t>& entry, std::vector<std::pair<void (*)(void*), void*>>& callbacks) {
+// A trace graph of the nodes that do something; pure ordering nodes are folded into their
+// successors' edges.
+void flatten(const Graph& graph, trace::Graph& out,
+             std::vector<std::vector<std::uint32_t>>& tail_of,
+             const std::vector<std::uint32_t>& entry,
+             std::vector<std::pair<void (*)(void*), void*>>& callbacks) {
   tail_of.assign(graph.nodes.size(), {});
   std::vector<bool> done(graph.nodes.size());
   // Nodes added by hand may be out of order: repeat until all predecessors are there.
@@ -37,7 +40,8 @@ void flatten(const Graph& graph, trace::Graph& out, std::vector<std::vector<std:
       if (tail_of[i].empty()) tail_of[i] = after;
       return;
     }
-    if (node.type == NodeType::host && node.host != nullptr) callbacks.emplace_back(node.host, node.host_data);
+    if (node.type == NodeType::host && node.host != nullptr)
+      callbacks.emplace_back(node.host, node.host_data);
     if (node.record.kind == trace::Kind::none) {
       tail_of[i] = after;
       return;
@@ -63,7 +67,8 @@ double modelled(const trace::Graph& graph) {
   return last;
 }
 
-Node* add_node(Graph& graph, NodeType type, const trace::Record& record, std::vector<std::uint32_t> after) {
+Node* add_node(Graph& graph, NodeType type, const trace::Record& record,
+               std::vector<std::uint32_t> after) {
   Node* node = state().nodes.create();
   if (node == nullptr) return nullptr;
   node->type = type;
@@ -175,7 +180,9 @@ int capture_status(void* handle, int& status, std::uint64_t& id, Graph*& graph) 
     if (stream->legacy && state().captures.load(std::memory_order_relaxed) > 0) {
       // Asking about the legacy stream during a capture that it would have to wait for.
       bool blocking = false;
-      state().streams.each([&](Stream& s) { blocking |= live(s.capture) && !(s.flags & 1) && s.capture->mode != 2; });
+      state().streams.each([&](Stream& s) {
+        blocking |= live(s.capture) && !(s.flags & 1) && s.capture->mode != 2;
+      });
       if (blocking) return code::capture_implicit;
     }
     return code::success;
@@ -265,10 +272,13 @@ int graph_launch(void* executable_handle, void* stream_handle) {
     trace::Record record{};
     record.kind = trace::Kind::graph_launch;
     record.value = executable->definition;
-    return capture_node(*stream, NodeType::graph, record) ? code::success : code::capture_invalidated;
+    return capture_node(*stream, NodeType::graph, record) ? code::success
+                                                          : code::capture_invalidated;
   }
-  stream->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + executable->model_ns;
-  s.recorder.record(trace::Kind::graph_launch, stream->id, executable->definition, stream->legacy ? trace::Flag::legacy : 0);
+  stream->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) +
+                     executable->model_ns;
+  s.recorder.record(trace::Kind::graph_launch, stream->id, executable->definition,
+                    stream->legacy ? trace::Flag::legacy : 0);
   for (auto& [function, data] : executable->host_functions) function(data);
   return code::success;
 }
@@ -282,9 +292,9 @@ int node_copy(Node& node, const Area& area) {
   op.bytes = static_cast<std::int64_t>(area.width * area.height * area.depth);
   bool to_device = is_device_pointer(area.to), from_device = is_device_pointer(area.from);
   op.direction = to_device && from_device ? CopyDirection::device
-                 : to_device             ? CopyDirection::host_to_device
-                 : from_device           ? CopyDirection::device_to_host
-                                         : CopyDirection::host;
+                 : to_device              ? CopyDirection::host_to_device
+                 : from_device            ? CopyDirection::device_to_host
+                                          : CopyDirection::host;
   op.pinned = true;
   node.record.kind = trace::Kind::copy;
   node.record.value = state().recorder.op(op, "cudaGraphMemcpy");
@@ -293,7 +303,8 @@ int node_copy(Node& node, const Area& area) {
 
 int node_fill(Node& node, std::uint64_t bytes) {
   node.record.kind = trace::Kind::fill;
-  node.record.value = state().recorder.op(Fill{static_cast<std::int64_t>(bytes)}, "cudaGraphMemset");
+  node.record.value =
+      state().recorder.op(Fill{static_cast<std::int64_t>(bytes)}, "cudaGraphMemset");
   return code::success;
 }
 

@@ -14,7 +14,8 @@ namespace {
 std::uint64_t clock_ns(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000ULL + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000ULL +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 long voluntary_switches() {
@@ -50,7 +51,8 @@ void HostClock::calibrate() {
     ns = clock_ns(CLOCK_MONOTONIC) - start_ns, passed = ticks() - start_ticks;
   }
   if (passed > 0)
-    ns_per_tick_q32_ = static_cast<std::uint64_t>(static_cast<double>(ns) / static_cast<double>(passed) * 4294967296.0);
+    ns_per_tick_q32_ = static_cast<std::uint64_t>(static_cast<double>(ns) /
+                                                  static_cast<double>(passed) * 4294967296.0);
 }
 
 void HostClock::reanchor() {
@@ -63,7 +65,8 @@ void HostClock::reanchor() {
 void HostClock::long_enter(std::uint64_t now) {
   if (!anchored_) {  // the thread's first call: all it has used so far
     std::uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    pending_ += static_cast<std::uint64_t>(static_cast<double>(cpu) * 4294967296.0 / static_cast<double>(ns_per_tick_q32_));
+    pending_ += static_cast<std::uint64_t>(static_cast<double>(cpu) * 4294967296.0 /
+                                           static_cast<double>(ns_per_tick_q32_));
     resumed_ = true;
     reanchor();
     return;
@@ -74,8 +77,10 @@ void HostClock::long_enter(std::uint64_t now) {
   std::uint64_t wall = to_ns(now - last_exit_);
   std::uint64_t worked = used > before ? used - before : 0;
   if (worked > wall) worked = wall;
-  pending_ += static_cast<std::uint64_t>(static_cast<double>(worked) * 4294967296.0 / static_cast<double>(ns_per_tick_q32_));
-  if (wall - worked > 20000) {  // asleep, or preempted: only then is the second question worth its call
+  pending_ += static_cast<std::uint64_t>(static_cast<double>(worked) * 4294967296.0 /
+                                         static_cast<double>(ns_per_tick_q32_));
+  if (wall - worked >
+      20000) {  // asleep, or preempted: only then is the second question worth its call
     long switches = voluntary_switches();
     if (switches != anchor_switches_) resumed_ = true;
     anchor_switches_ = switches;

@@ -1,11 +1,11 @@
 // Host time: the CPU time a thread spends between intercepted calls.
 //
-// Asking the kernel for a thread's CPU time on every call would cost more than the calls. Instead the time-stamp
-// counter is read at entry and exit; a short gap between two calls cannot contain a preemption worth speaking of and
-// counts as it is. For a long gap the CPU clock is asked, once, and the difference to the last time it was
-// asked, less the short gaps and our own time since, is what the thread really worked.
-// When a long gap was mostly waiting, and the thread gave up the processor by itself, it had been asleep:
-// the next record is marked as resumed.
+// Asking the kernel for a thread's CPU time on every call would cost more than the calls. Instead
+// the time-stamp counter is read at entry and exit; a short gap between two calls cannot contain a
+// preemption worth speaking of and counts as it is. For a long gap the CPU clock is asked, once,
+// and the difference to the last time it was asked, less the short gaps and our own time since, is
+// what the thread really worked. When a long gap was mostly waiting, and the thread gave up the
+// processor by itself, it had been asleep: the next record is marked as resumed.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +44,16 @@ class HostClock {
 
   static std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
   static std::uint64_t to_ns(std::uint64_t ticks) {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ticks) * ns_per_tick_q32_) >> 32);
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(ticks) * ns_per_tick_q32_) >>
+                                      32);
   }
   static void calibrate();
 
  private:
   void long_enter(std::uint64_t now);
   void count_inside() const;
-  // Ticks, some 80 µs: less than a time slice, so whoever was preempted in a gap was away for longer.
+  // Ticks, some 80 µs: less than a time slice, so whoever was preempted in a gap was away for
+  // longer.
   static constexpr std::uint64_t long_gap = 200000;
 
   static std::uint64_t ns_per_tick_q32_;
@@ -64,7 +66,7 @@ class HostClock {
   bool anchored_ = false;
 };
 
-HostClock& host_clock();           // of the calling thread
-std::uint16_t thread_number();     // small, of the calling thread
+HostClock& host_clock();        // of the calling thread
+std::uint16_t thread_number();  // small, of the calling thread
 
 }  // namespace maya::session

@@ -1,4 +1,5 @@
-// Kernels: registered by the program's start-up code or loaded as modules, unpacked when first used.
+// Kernels: registered by the program's start-up code or loaded as modules, unpacked when first
+// used.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ int unpack_module(Module& module) {
     auto set = device::unpack(module.data, capability());
     module.fault = set.fault;
     for (auto& image : set.images) {
-      for (auto& [name, code] : device::kernels(image)) module.kernels.emplace(name, std::move(code));
+      for (auto& [name, code] : device::kernels(image))
+        module.kernels.emplace(name, std::move(code));
       for (auto& [name, bytes] : device::variables(image)) module.variables.emplace(name, bytes);
       if (image.is_ptx) module.ptx.push_back(std::move(image));
     }
@@ -58,7 +60,9 @@ int unpack_module(Module& module) {
 }
 
 std::uint64_t extent_of(std::uint64_t address) { return state().memory.extent(address); }
-const void* known_at(std::uint64_t address, std::uint64_t bytes) { return state().values.known(address, bytes); }
+const void* known_at(std::uint64_t address, std::uint64_t bytes) {
+  return state().values.known(address, bytes);
+}
 
 std::uint64_t hash_bytes(const std::byte* bytes, std::size_t count, std::uint64_t h) {
   while (count >= 8) {
@@ -80,8 +84,8 @@ std::uint64_t argument_word(void* const* arguments, std::size_t parameter, std::
   return word;
 }
 
-// Whether an argument points at bytes whose value is known, or a known value lies somewhere in what the
-// launch writes: then it must be looked at closely.
+// Whether an argument points at bytes whose value is known, or a known value lies somewhere in what
+// the launch writes: then it must be looked at closely.
 bool meets_values(const Function& function, const Function::Seen* seen, void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
@@ -91,7 +95,8 @@ bool meets_values(const Function& function, const Function::Seen* seen, void* co
   if (seen == nullptr) return true;
   for (std::uint32_t i = 0; i < seen->writes; ++i) {
     const auto& write = function.writes[seen->first_write + i];
-    if (s.values.possible_in(argument_word(arguments, write.parameter, write.offset), write.bytes)) return true;
+    if (s.values.possible_in(argument_word(arguments, write.parameter, write.offset), write.bytes))
+      return true;
   }
   return false;
 }
@@ -103,33 +108,38 @@ bool reads_only(const Function& function, std::size_t parameter) {
 
 constexpr std::size_t most_writes = 2048;  // of lists of tensors
 
-// Addresses written, as places in the arguments. Where the decoder does not say, every pointer to an
-// allocation that is large enough to be the output.
-std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
+// Addresses written, as places in the arguments. Where the decoder does not say, every pointer to
+// an allocation that is large enough to be the output.
+std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded,
+                                         void* const* arguments) {
   std::vector<Function::Write> found;
   const auto& sizes = function.code.parameter_sizes;
   auto bytes = static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
-  if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work); other != nullptr && other->pointers > 0)
+  if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work);
+      other != nullptr && other->pointers > 0)
     bytes = static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (reads_only(function, i)) continue;
     for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most_writes; at += 8) {
       std::uint64_t word = argument_word(arguments, i, at), reach = 0;
       if (decoded.accesses.empty()) {
-        // Small tensors of many kinds share an allocation: there only what the pointer meets is forgotten.
+        // Small tensors of many kinds share an allocation: there only what the pointer meets is
+        // forgotten.
         constexpr std::uint64_t shared = 1 << 20;
         if (bytes >= shared && state().memory.extent(word) >= bytes) reach = bytes;
       } else {
         for (const auto& access : decoded.accesses)
           if (access.write && access.address == word) reach = std::max(reach, access.bytes);
       }
-      if (reach > 0) found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
+      if (reach > 0)
+        found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
     }
   }
   return found;
 }
 
-void forget_arguments(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
+void forget_arguments(const Function& function, const decode::Decoded& decoded,
+                      void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -141,7 +151,8 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded, 
     s.values.forget(argument_word(arguments, write.parameter, write.offset), write.bytes);
 }
 
-void apply_values(const Function& function, const decode::Decoded& decoded, void* const* arguments) {
+void apply_values(const Function& function, const decode::Decoded& decoded,
+                  void* const* arguments) {
   State& s = state();
   if (decoded.semantics.kind != decode::Semantics::Kind::unknown) {
     if (compute(decoded.semantics, s.values, s.settings.value_limit) == Answer::whole_mask)
@@ -170,7 +181,8 @@ Function::Seen* find_seen(Function& function, std::uint64_t hash) {
 
 // Every write of the launch is a place in its arguments, and nothing is computed from values.
 bool writes_only(const decode::Decoded& decoded, const std::vector<Function::Write>& writes) {
-  if (decoded.semantics.kind != decode::Semantics::Kind::unknown || decoded.accesses.empty()) return false;
+  if (decoded.semantics.kind != decode::Semantics::Kind::unknown || decoded.accesses.empty())
+    return false;
   std::size_t count = 0;
   for (const auto& access : decoded.accesses) {
     if (access.write && access.at_least) return false;
@@ -193,25 +205,30 @@ void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, bool com
   }
   std::size_t mask = function.seen.size() - 1, i = hash & mask;
   while (function.seen[i].hash != 0) i = (i + 1) & mask;
-  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()), static_cast<std::uint32_t>(writes.size()), complete};
+  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()),
+                      static_cast<std::uint32_t>(writes.size()), complete};
   function.writes.insert(function.writes.end(), writes.begin(), writes.end());
   ++function.seen_count;
 }
 
-// MAYA_DUMP_LAUNCHES=FILE: name, geometry and argument bytes of each new launch, for work on decoders.
-void dump(const Function& function, const Geometry& g, void* const* arguments, const decode::Decoded& decoded) {
+// MAYA_DUMP_LAUNCHES=FILE: name, geometry and argument bytes of each new launch, for work on
+// decoders.
+void dump(const Function& function, const Geometry& g, void* const* arguments,
+          const decode::Decoded& decoded) {
   static std::FILE* file = [] {
     const char* path = std::getenv("MAYA_DUMP_LAUNCHES");
     return path ? std::fopen(path, "w") : nullptr;
   }();
   if (file == nullptr) return;
-  std::fprintf(file, "kernel %s\n  grid %u %u %u block %u %u %u shared %u work %zu recognised %d\n", function.name.c_str(),
-               g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2], g.shared_bytes,
-               decoded.op.work.index(), decoded.recognised);
+  std::fprintf(file, "kernel %s\n  grid %u %u %u block %u %u %u shared %u work %zu recognised %d\n",
+               function.name.c_str(), g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1],
+               g.block[2], g.shared_bytes, decoded.op.work.index(), decoded.recognised);
   for (std::size_t i = 0; i < function.code.parameter_sizes.size(); ++i) {
-    std::fprintf(file, "  arg %zu offset %u size %u:", i, function.code.parameter_offsets[i], function.code.parameter_sizes[i]);
+    std::fprintf(file, "  arg %zu offset %u size %u:", i, function.code.parameter_offsets[i],
+                 function.code.parameter_sizes[i]);
     for (unsigned b = 0; b < function.code.parameter_sizes[i]; ++b)
-      std::fprintf(file, "%s%02x", b % 4 == 0 ? " " : "", static_cast<const unsigned char*>(arguments[i])[b]);
+      std::fprintf(file, "%s%02x", b % 4 == 0 ? " " : "",
+                   static_cast<const unsigned char*>(arguments[i])[b]);
     std::fputc('\n', file);
   }
   std::fflush(file);
@@ -242,7 +259,9 @@ Function* registered_function(const void* host) {
   static std::atomic<Function*> recent[1024];
   auto word = reinterpret_cast<std::uintptr_t>(host);
   auto& mine = recent[(word >> 4 ^ word >> 14) % std::size(recent)];
-  if (Function* found = mine.load(std::memory_order_acquire); found != nullptr && found->host == host) return found;
+  if (Function* found = mine.load(std::memory_order_acquire);
+      found != nullptr && found->host == host)
+    return found;
   std::lock_guard guard(registration_mutex());
   auto it = registrations().find(host);
   if (it == registrations().end()) return state().functions.find(host);
@@ -319,7 +338,8 @@ int module_function(Module& module, const char* name, Function*& function) {
   return code::success;
 }
 
-int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address, std::uint64_t& bytes) {
+int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
+                    std::uint64_t& bytes) {
   if (int error = touch()) return error;
   State& s = state();
   std::lock_guard guard(s.mutex);
@@ -347,7 +367,8 @@ int resolve(Function& function) {
   if (function.fault == 0) {
     auto it = function.module->kernels.find(function.name);
     if (it == function.module->kernels.end()) {
-      function.fault = code::no_kernel_image;  // the container has no code of this kernel for this GPU
+      function.fault =
+          code::no_kernel_image;  // the container has no code of this kernel for this GPU
     } else {
       function.code = it->second;
       auto& k = function.kernel;
@@ -379,7 +400,8 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   decode::Launch launch{&function.kernel, geometry, arguments, &extent_of, &known_at};
   std::byte key[256];
   std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
-  std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry), sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
+  std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry),
+                                  sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
   hash = hash_bytes(key, key_bytes, hash) | 1;
   const Function::Seen* seen = find_seen(function, hash);
   bool values = function.touches_values ||
@@ -413,15 +435,18 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
 int check_geometry(const Geometry& g) {
   const auto& gpu = state().settings.cluster.gpu;
   std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
-  if (threads == 0 || threads > 1024 || g.block[2] > 64 || g.blocks() == 0 || g.grid[1] > 65535 || g.grid[2] > 65535)
+  if (threads == 0 || threads > 1024 || g.block[2] > 64 || g.blocks() == 0 || g.grid[1] > 65535 ||
+      g.grid[2] > 65535)
     return code::invalid_configuration;
-  if (gpu.shared_per_block_optin > 0 && g.shared_bytes > gpu.shared_per_block_optin) return code::invalid_value;
+  if (gpu.shared_per_block_optin > 0 && g.shared_bytes > gpu.shared_per_block_optin)
+    return code::invalid_value;
   return code::success;
 }
 
 }  // namespace
 
-int launch(Function& function, const Geometry& geometry, void* const* arguments, void* stream_handle) {
+int launch(Function& function, const Geometry& geometry, void* const* arguments,
+           void* stream_handle) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
   if (int error = resolve(function)) return error;
@@ -429,7 +454,8 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
   if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
   std::uint32_t op = 0;
   {
-    static std::atomic_flag busy = ATOMIC_FLAG_INIT;  // the seen table is per function; one lock serves all
+    static std::atomic_flag busy =
+        ATOMIC_FLAG_INIT;  // the seen table is per function; one lock serves all
     while (busy.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
     op = op_of_launch(function, geometry, arguments);
     busy.clear(std::memory_order_release);
@@ -451,8 +477,10 @@ int unpack_arguments(Function& function, const void* buffer, std::size_t bytes,
                      std::vector<void*>& arguments) {
   if (int error = resolve(function)) return error;
   for (std::size_t i = 0; i < function.code.parameter_offsets.size(); ++i) {
-    if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] > bytes) return code::invalid_value;
-    arguments.push_back(const_cast<char*>(static_cast<const char*>(buffer)) + function.code.parameter_offsets[i]);
+    if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] > bytes)
+      return code::invalid_value;
+    arguments.push_back(const_cast<char*>(static_cast<const char*>(buffer)) +
+                        function.code.parameter_offsets[i]);
   }
   return code::success;
 }

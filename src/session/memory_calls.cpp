@@ -10,10 +10,12 @@
 namespace maya::session {
 namespace {
 
-void record_allocation(trace::Kind kind, const device::Allocation& a, std::uint16_t stream = 0, std::uint8_t flags = 0) {
+void record_allocation(trace::Kind kind, const device::Allocation& a, std::uint16_t stream = 0,
+                       std::uint8_t flags = 0) {
   // Without a stream: the default stream of the memory's device, whose id is the device's number.
   if (stream == 0) stream = static_cast<std::uint16_t>(a.device);
-  state().recorder.record_wide(kind, static_cast<std::uint32_t>(a.kind), a.bytes, a.id, stream, flags);
+  state().recorder.record_wide(kind, static_cast<std::uint32_t>(a.kind), a.bytes, a.id, stream,
+                               flags);
 }
 
 int refuse(std::uint64_t bytes, device::MemoryKind kind) {
@@ -28,7 +30,8 @@ void drop_values(const device::Allocation& a) {
   State& s = state();
   s.values.forget(a.address, std::max<std::uint64_t>(a.bytes, 1));
   constexpr std::uint64_t host_page = 4096;
-  std::uint64_t begin = (a.address + host_page - 1) / host_page * host_page, end = (a.address + a.bytes) / host_page * host_page;
+  std::uint64_t begin = (a.address + host_page - 1) / host_page * host_page,
+                end = (a.address + a.bytes) / host_page * host_page;
   if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
@@ -118,7 +121,8 @@ int allocate_host(void** address, std::uint64_t bytes) {
     std::unique_lock guard(s.pinned_mutex);
     s.pinned[reinterpret_cast<std::uint64_t>(map)] = std::max<std::uint64_t>(bytes, 1);
   }
-  s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(trace::MemoryKind::pinned), bytes, 0);
+  s.recorder.record_wide(trace::Kind::allocate,
+                         static_cast<std::uint32_t>(trace::MemoryKind::pinned), bytes, 0);
   *address = map;
   return code::success;
 }
@@ -136,7 +140,8 @@ int release_host(void* address) {
     s.pinned.erase(it);
   }
   munmap(address, bytes);
-  s.recorder.record_wide(trace::Kind::release, static_cast<std::uint32_t>(trace::MemoryKind::pinned), bytes, 0);
+  s.recorder.record_wide(trace::Kind::release,
+                         static_cast<std::uint32_t>(trace::MemoryKind::pinned), bytes, 0);
   return code::success;
 }
 
@@ -146,7 +151,9 @@ int register_host(void* address, std::uint64_t bytes) {
   State& s = state();
   constexpr int already_registered = 712;
   std::unique_lock guard(s.pinned_mutex);
-  return s.pinned.emplace(reinterpret_cast<std::uint64_t>(address), bytes).second ? code::success : already_registered;
+  return s.pinned.emplace(reinterpret_cast<std::uint64_t>(address), bytes).second
+             ? code::success
+             : already_registered;
 }
 
 int unregister_host(void* address) {
@@ -175,7 +182,8 @@ Where where(const void* address) {
   auto value = reinterpret_cast<std::uint64_t>(address);
   if (s.memory.owns(value)) {
     auto allocation = s.memory.find(value);
-    return allocation && allocation->kind == device::MemoryKind::managed ? Where::managed : Where::device;
+    return allocation && allocation->kind == device::MemoryKind::managed ? Where::managed
+                                                                         : Where::device;
   }
   return is_pinned(address) ? Where::pinned : Where::pageable;
 }

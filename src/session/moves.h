@@ -1,4 +1,5 @@
-// Kernels that move elements by index, and those that list places: gather, scatter, nonzero, unique.
+// Kernels that move elements by index, and those that list places: gather, scatter, nonzero,
+// unique.
 #pragma once
 
 #include <cstdint>

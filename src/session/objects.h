@@ -1,4 +1,5 @@
-// What the handles of runtime and driver stand for. Both libraries share them: a cudaStream_t is a CUstream.
+// What the handles of runtime and driver stand for. Both libraries share them: a cudaStream_t is a
+// CUstream.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ struct Graph;
 // A capture in progress. Streams and events that take part point to it.
 struct Capture {
   Graph* graph{};
-  int mode{};                 // 0 global, 1 thread local, 2 relaxed
+  int mode{};  // 0 global, 1 thread local, 2 relaxed
   std::uint64_t id{};
   struct Stream* origin{};
   std::uint64_t thread{};
@@ -33,20 +34,20 @@ struct Stream {
   std::uint16_t id{};
   int device{};
   int priority{};
-  unsigned flags{};           // 1: does not synchronize with the legacy default stream
+  unsigned flags{};  // 1: does not synchronize with the legacy default stream
   bool legacy{};
-  bool announced{};           // its stream_create record is written
+  bool announced{};  // its stream_create record is written
   Capture* capture{};
-  std::vector<std::uint32_t> tips;   // while capturing: nodes the next one waits for
-  double model_ns{};          // when the work queued so far would be done, in modelled time
+  std::vector<std::uint32_t> tips;  // while capturing: nodes the next one waits for
+  double model_ns{};                // when the work queued so far would be done, in modelled time
   std::uint64_t unique{};
-  bool busy{};                // work was queued since the host last waited for it
-  std::uint16_t asked{};      // see progress.h
+  bool busy{};            // work was queued since the host last waited for it
+  std::uint16_t asked{};  // see progress.h
 };
 
 struct Event {
   std::uint32_t id{};
-  unsigned flags{};           // 1 blocking sync, 2 no timing, 4 interprocess
+  unsigned flags{};  // 1 blocking sync, 2 no timing, 4 interprocess
   int device{};
   bool recorded{};
   double model_ns{};
@@ -59,21 +60,32 @@ struct Event {
 };
 
 enum class NodeType : int {  // numbers as in CUDA
-  kernel = 0, memcpy = 1, memset = 2, host = 3, graph = 4, empty = 5, wait_event = 6, event_record = 7,
-  semaphore_signal = 8, semaphore_wait = 9, mem_alloc = 10, mem_free = 11, conditional = 13,
+  kernel = 0,
+  memcpy = 1,
+  memset = 2,
+  host = 3,
+  graph = 4,
+  empty = 5,
+  wait_event = 6,
+  event_record = 7,
+  semaphore_signal = 8,
+  semaphore_wait = 9,
+  mem_alloc = 10,
+  mem_free = 11,
+  conditional = 13,
 };
 
 struct Node {
   NodeType type{NodeType::empty};
   Graph* graph{};
-  std::uint32_t index{};               // within its graph
-  std::vector<std::uint32_t> after;    // indices of nodes of the same graph
-  trace::Record record{};              // none: ordering only
-  std::vector<char> parameters;        // as the program gave them, for GetParams
-  std::vector<std::vector<char>> arguments;   // kernel argument bytes
+  std::uint32_t index{};                     // within its graph
+  std::vector<std::uint32_t> after;          // indices of nodes of the same graph
+  trace::Record record{};                    // none: ordering only
+  std::vector<char> parameters;              // as the program gave them, for GetParams
+  std::vector<std::vector<char>> arguments;  // kernel argument bytes
   std::vector<void*> argument_pointers;
-  Graph* child{};                      // child graph, or body of a conditional
-  std::uint64_t address{}, bytes{};    // allocation nodes
+  Graph* child{};                    // child graph, or body of a conditional
+  std::uint64_t address{}, bytes{};  // allocation nodes
   void (*host)(void*){};
   void* host_data{};
   bool removed{};
@@ -86,7 +98,7 @@ struct Graph {
 };
 
 struct GraphExec {
-  std::uint32_t definition{};   // number in the recording
+  std::uint32_t definition{};  // number in the recording
   double model_ns{};
   std::vector<std::pair<void (*)(void*), void*>> host_functions;
   std::vector<Node*> source;  // nodes it was made from, for updates
@@ -94,26 +106,27 @@ struct GraphExec {
   std::vector<trace::Graph> body;
 };
 
-// One fat binary, cubin or PTX that was registered or loaded. Unpacked when one of its kernels is first used.
+// One fat binary, cubin or PTX that was registered or loaded. Unpacked when one of its kernels is
+// first used.
 struct Module {
   const void* data{};
-  std::vector<char> copy;       // of loaded data; registered fat binaries stay in the program
+  std::vector<char> copy;  // of loaded data; registered fat binaries stay in the program
   bool unpacked{};
   device::ImageFault fault{};
-  std::vector<device::Image> ptx;     // kept for decoding
+  std::vector<device::Image> ptx;  // kept for decoding
   std::unordered_map<std::string, device::KernelCode> kernels;
   std::unordered_map<std::string, std::uint64_t> variables;
-  std::unordered_map<std::string, std::uint64_t> addresses;   // of variables handed out
+  std::unordered_map<std::string, std::uint64_t> addresses;  // of variables handed out
   std::unordered_map<std::string, struct Function*> functions;
-  std::string file;             // where it came from, if known
+  std::string file;  // where it came from, if known
 };
 
 struct Function {
   Module* module{};
   std::string name;
-  const void* host{};           // the stub that stands for it in compiled code, if any
+  const void* host{};  // the stub that stands for it in compiled code, if any
   bool resolved{};
-  int fault{};                  // CUDA error a launch gets
+  int fault{};  // CUDA error a launch gets
   decode::Kernel kernel;
   device::KernelCode code;
   std::unique_ptr<decode::Decoder> decoder;
@@ -146,7 +159,7 @@ struct Pool {
   bool is_default{};
 };
 
-struct Physical {               // cuMemCreate
+struct Physical {  // cuMemCreate
   int device{};
   std::uint64_t bytes{};
   std::uint32_t references{1};

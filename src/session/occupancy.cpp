@@ -1,5 +1,5 @@
-// What a kernel needs of a multiprocessor, and how much of it fits there: one answer for the runtime's and the
-// driver's entry points, whose attribute numbers agree.
+// What a kernel needs of a multiprocessor, and how much of it fits there: one answer for the
+// runtime's and the driver's entry points, whose attribute numbers agree.
 #include <algorithm>
 
 #include "session/calls.h"
@@ -23,15 +23,17 @@ KernelAttributes kernel_attributes(const Function& function) {
   if (code.registers > 0)  // the whole block must fit the register file, in warps
     a.max_threads = std::min(a.max_threads, 65536 / ((code.registers + 7) / 8 * 8) / 32 * 32);
   a.version = gpu().capability_major * 10 + gpu().capability_minor;
-  a.max_dynamic_shared = function.max_dynamic_shared ? function.max_dynamic_shared
-                                                     : std::max(0, shared_without_asking - a.static_shared);
+  a.max_dynamic_shared = function.max_dynamic_shared
+                             ? function.max_dynamic_shared
+                             : std::max(0, shared_without_asking - a.static_shared);
   a.carveout = function.carveout;
   return a;
 }
 
 int set_kernel_attribute(Function& function, int attribute, int value) {
   if (attribute == max_dynamic_shared) {
-    if (value < 0 || value + static_cast<std::int64_t>(function.code.static_shared) > gpu().shared_per_block_optin)
+    if (value < 0 || value + static_cast<std::int64_t>(function.code.static_shared) >
+                         gpu().shared_per_block_optin)
       return code::invalid_value;
     function.max_dynamic_shared = value;
     return code::success;
@@ -44,7 +46,8 @@ int set_kernel_attribute(Function& function, int attribute, int value) {
   return cluster && gpu().capability_major >= 9 ? code::success : code::invalid_value;
 }
 
-// Blocks per multiprocessor, limited by threads, registers, shared memory and the hardware's maximum.
+// Blocks per multiprocessor, limited by threads, registers, shared memory and the hardware's
+// maximum.
 int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks) {
   if (int error = resolve(function)) return error;
   if (block_threads <= 0) return code::invalid_value;
@@ -56,22 +59,25 @@ int occupancy(Function& function, int block_threads, std::uint64_t dynamic_share
   if (function.code.registers > 0 && gpu.registers_per_sm > 0) {
     // Registers are given to a warp in units of 256, warps to one of four partitions.
     std::uint64_t per_warp = round_up(std::uint64_t{function.code.registers} * 32, 256);
-    std::uint64_t warps_per_sm = static_cast<std::uint64_t>(gpu.registers_per_sm) / 4 / per_warp * 4;
+    std::uint64_t warps_per_sm =
+        static_cast<std::uint64_t>(gpu.registers_per_sm) / 4 / per_warp * 4;
     limit = std::min(limit, warps_per_sm / round_up(warps, 1));
   }
   std::uint64_t reserved = gpu.capability_major >= 8 ? 1024 : 0;  // per block, for the system
   std::uint64_t shared = function.code.static_shared + dynamic_shared;
   if (shared > 0 || reserved > 0) {
     std::uint64_t per_block = round_up(shared + reserved, gpu.capability_major >= 8 ? 128 : 256);
-    if (gpu.shared_per_sm > 0) limit = std::min(limit, static_cast<std::uint64_t>(gpu.shared_per_sm) / std::max<std::uint64_t>(per_block, 1));
+    if (gpu.shared_per_sm > 0)
+      limit = std::min(limit, static_cast<std::uint64_t>(gpu.shared_per_sm) /
+                                  std::max<std::uint64_t>(per_block, 1));
   }
   blocks = static_cast<int>(limit);
   return code::success;
 }
 
 // Clusters of thread blocks: as many as their blocks fit on the multiprocessors.
-int active_clusters(Function& function, int block_threads, std::uint64_t dynamic_shared, unsigned blocks_per_cluster,
-                    int& clusters) {
+int active_clusters(Function& function, int block_threads, std::uint64_t dynamic_shared,
+                    unsigned blocks_per_cluster, int& clusters) {
   int blocks = 0;
   clusters = 0;
   if (int error = occupancy(function, block_threads, dynamic_shared, blocks)) return error;

@@ -9,7 +9,8 @@
 namespace maya::session {
 namespace {
 
-// Of one event, by one side: the thread that recorded it, or the others (NCCL's watchdog asks ten times a second).
+// Of one event, by one side: the thread that recorded it, or the others (NCCL's watchdog asks ten
+// times a second).
 constexpr std::uint16_t patience = 64;
 // Work that another thread still finds pending after this is not on a GPU.
 constexpr std::int64_t longest_ns = 2'000'000'000;
@@ -29,7 +30,8 @@ void Progress::recorded(Event& event, const Stream& stream) {
   event.stream = stream.id;
   event.thread = thread_number();
   last_ns_ = clock_();
-  if (marks_.empty() || last_ns_ - marks_.back().ns > between_marks_ns) marks_.push_back({sequence_, last_ns_});
+  if (marks_.empty() || last_ns_ - marks_.back().ns > between_marks_ns)
+    marks_.push_back({sequence_, last_ns_});
   while (marks_.size() > 1 && last_ns_ - marks_.front().ns > longest_ns) {
     long_ago_ = marks_.front().sequence;
     marks_.pop_front();
@@ -44,7 +46,8 @@ void Progress::waits(const Stream& stream, const Event& event) {
   waited[event.stream] = std::max(waited[event.stream], event.sequence);
   // What the other stream had waited for lies before the event too.
   if (auto other = lines_.find(event.stream); other != lines_.end())
-    for (const auto& [id, sequence] : other->second.waited) waited[id] = std::max(waited[id], sequence);
+    for (const auto& [id, sequence] : other->second.waited)
+      waited[id] = std::max(waited[id], sequence);
 }
 
 void Progress::finish(std::uint16_t stream, std::uint64_t sequence) {

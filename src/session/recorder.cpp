@@ -25,7 +25,8 @@ std::string command_line() {
 }
 
 bool matters(const char* variable) {
-  for (const char* prefix : {"NCCL_", "CUDA_", "TORCH_", "PYTORCH_", "NVTE_", "CUBLAS_", "CUDNN_", "NVIDIA_"})
+  for (const char* prefix :
+       {"NCCL_", "CUDA_", "TORCH_", "PYTORCH_", "NVTE_", "CUBLAS_", "CUDNN_", "NVIDIA_"})
     if (std::strncmp(variable, prefix, std::strlen(prefix)) == 0) return true;
   return false;
 }
@@ -45,28 +46,33 @@ void Recorder::begin() {
   identity_.cluster = settings_.cluster.name;
   identity_.command = command_line();
   identity_.memory_context = static_cast<std::uint64_t>(settings_.cluster.gpu.context_bytes);
-  identity_.memory_capacity = static_cast<std::uint64_t>(settings_.cluster.gpu.memory_bytes) - identity_.memory_context;
+  identity_.memory_capacity =
+      static_cast<std::uint64_t>(settings_.cluster.gpu.memory_bytes) - identity_.memory_context;
   for (char** e = environ; e != nullptr && *e != nullptr; ++e)
     if (matters(*e))
       if (const char* equals = std::strchr(*e, '='))
-        identity_.environment.emplace_back(std::string(*e, static_cast<std::size_t>(equals - *e)), equals + 1);
+        identity_.environment.emplace_back(std::string(*e, static_cast<std::size_t>(equals - *e)),
+                                           equals + 1);
   if (settings_.run_directory.empty()) return;
 
-  // A rank that is known gets its name at once; else the process is named until a communicator tells.
+  // A rank that is known gets its name at once; else the process is named until a communicator
+  // tells.
   rank_known_ = settings_.rank >= 0;
   std::string base = settings_.run_directory + "/";
   Status opened;
   if (rank_known_) {
     std::string rank = base + "rank-" + std::to_string(settings_.rank);
     opened = writer_.open(rank + ".maya");
-    // A second process of the same rank (a script that starts several programs one after the other).
+    // A second process of the same rank (a script that starts several programs one after the
+    // other).
     for (int i = 2; !opened && i < 100 && access((rank + ".maya").c_str(), F_OK) == 0; ++i)
       opened = writer_.open(rank + "." + std::to_string(i) + ".maya");
   } else {
     opened = writer_.open(base + "process-" + std::to_string(getpid()) + ".maya");
   }
   if (!opened) {
-    std::fprintf(stderr, "maya: this process is not recorded: %s\n", opened.error().message.c_str());
+    std::fprintf(stderr, "maya: this process is not recorded: %s\n",
+                 opened.error().message.c_str());
     return;
   }
   write_identity();
@@ -85,7 +91,8 @@ void Recorder::finish() {
   write_identity();  // versions and rank may have become known
   for (const auto& [name, count] : unimplemented_)
     writer_.define(trace::format::Define::unimplemented, count, name);
-  for (const auto& [what, count] : warnings_) writer_.define(trace::format::Define::warning, count, what);
+  for (const auto& [what, count] : warnings_)
+    writer_.define(trace::format::Define::warning, count, what);
   if (!rank_known_ && writer_.is_open()) {
     std::string base = settings_.run_directory + "/rank-0";
     if (!writer_.rename(base + ".maya"))
@@ -104,15 +111,16 @@ std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) 
   bool resumed = false;
   std::uint64_t host = host_clock().take(resumed);
   if (host > 0xffffffffULL) [[unlikely]] {
-    writer_.append(trace::Record{trace::Kind::host_gap, 0, thread, 0, 0, 0, static_cast<std::uint32_t>(host / 1000)});
+    writer_.append(trace::Record{trace::Kind::host_gap, 0, thread, 0, 0, 0,
+                                 static_cast<std::uint32_t>(host / 1000)});
     host %= 1000;
   }
   if (resumed) flags |= trace::Flag::resumed;
   return static_cast<std::uint32_t>(host);
 }
 
-void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value, std::uint8_t flags,
-                      std::uint16_t aux) {
+void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value,
+                      std::uint8_t flags, std::uint16_t aux) {
   std::uint16_t thread = thread_number();
   std::uint32_t host = take_host_ns(thread, flags);
   writer_.append(trace::Record{kind, flags, thread, host, stream, aux, value});
@@ -192,7 +200,8 @@ void Recorder::unimplemented(const char* library, const char* function) {
 
 void Recorder::warning(const std::string& what) {
   std::lock_guard guard(mutex_);
-  if (warnings_[what]++ == 0 && settings_.log_warnings) std::fprintf(stderr, "maya: %s\n", what.c_str());
+  if (warnings_[what]++ == 0 && settings_.log_warnings)
+    std::fprintf(stderr, "maya: %s\n", what.c_str());
 }
 
 void Recorder::version(const std::string& library, const std::string& version) {

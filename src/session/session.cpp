@@ -7,7 +7,8 @@
 
 namespace maya::session {
 
-int submit(void* stream_handle, const Work& work, const char* name, std::initializer_list<Touch> touched) {
+int submit(void* stream_handle, const Work& work, const char* name,
+           std::initializer_list<Touch> touched) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
   State& s = state();
@@ -46,7 +47,8 @@ int& range_depth() {
 
 int range_push(const char* name) {
   State& s = state();
-  if (s.recorder.begun()) s.recorder.record(trace::Kind::range_push, 0, s.recorder.text(name ? name : ""));
+  if (s.recorder.begun())
+    s.recorder.record(trace::Kind::range_push, 0, s.recorder.text(name ? name : ""));
   return range_depth()++;
 }
 
@@ -59,7 +61,8 @@ int range_pop() {
 
 void mark(const char* name) {
   State& s = state();
-  if (s.recorder.begun()) s.recorder.record(trace::Kind::mark, 0, s.recorder.text(name ? name : ""));
+  if (s.recorder.begun())
+    s.recorder.record(trace::Kind::mark, 0, s.recorder.text(name ? name : ""));
 }
 
 }  // namespace maya::session

@@ -3,10 +3,9 @@
 // Every entry point that does something looks the same:
 //
 //   extern "C" cublasStatus_t cublasSgemm_v2(...) {
-//     session::Call call;                       // host time: what the program did since its last call
-//     if (!handle) return NOT_INITIALIZED;      // documented checks
-//     Gemm gemm{...};
-//     return status(session::submit(stream_of(handle), gemm, "cublasSgemm_v2", {{a, bytes}, ...}));
+//     session::Call call;                       // host time: what the program did since its last
+//     call if (!handle) return NOT_INITIALIZED;      // documented checks Gemm gemm{...}; return
+//     status(session::submit(stream_of(handle), gemm, "cublasSgemm_v2", {{a, bytes}, ...}));
 //   }
 //
 // Nothing here throws. Return codes are CUDA's numbers, which runtime (cudaError_t) and driver
@@ -26,8 +25,8 @@
 
 namespace maya::session {
 
-// Scope of one intercepted call. Takes the thread's CPU time since the previous call as host time of
-// the next record, and keeps Maya's own time out of it. Cheap (tens of nanoseconds); nests.
+// Scope of one intercepted call. Takes the thread's CPU time since the previous call as host time
+// of the next record, and keeps Maya's own time out of it. Cheap (tens of nanoseconds); nests.
 class MAYA_EXPORT Call {
  public:
   Call();
@@ -45,9 +44,9 @@ struct Touch {
 inline Touch reads(const void* address, std::uint64_t bytes) { return {address, bytes, false}; }
 inline Touch writes(const void* address, std::uint64_t bytes) { return {address, bytes, true}; }
 
-// Puts work on a stream (a cudaStream_t / CUstream value: 0, 1, 2 or a handle). `name` is the library
-// function, a string literal. What `touched` says is written becomes unknown.
-// While the stream captures, it becomes a graph node instead.
+// Puts work on a stream (a cudaStream_t / CUstream value: 0, 1, 2 or a handle). `name` is the
+// library function, a string literal. What `touched` says is written becomes unknown. While the
+// stream captures, it becomes a graph node instead.
 MAYA_EXPORT int submit(void* stream, const Work& work, const char* name,
                        std::initializer_list<Touch> touched = {});
 
@@ -85,4 +84,5 @@ MAYA_EXPORT void mark(const char* name);
 }  // namespace maya::session
 
 // Counts a call of a function we have no body for. `seen` is a static of the stub. Returns 0.
-extern "C" MAYA_EXPORT long maya_unimplemented(const char* library, const char* function, unsigned* seen);
+extern "C" MAYA_EXPORT long maya_unimplemented(const char* library, const char* function,
+                                               unsigned* seen);

@@ -56,7 +56,8 @@ Settings Settings::from_environment() {
   Settings s;
   const char* run = std::getenv("MAYA_RUN_DIR");
   if (run != nullptr) s.run_directory = run;
-  std::string path = std::getenv("MAYA_DEVICE") ? std::getenv("MAYA_DEVICE") : s.run_directory + "/device.txt";
+  std::string path =
+      std::getenv("MAYA_DEVICE") ? std::getenv("MAYA_DEVICE") : s.run_directory + "/device.txt";
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     s.fault = "cannot read " + path + " (start the program with `maya run`)";
@@ -71,13 +72,18 @@ Settings Settings::from_environment() {
   s.cluster = *cluster;
   if (auto directory = catalog::find_directory()) s.models_directory = *directory;
 
-  s.rank = number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"}, -1);
-  s.local_rank = number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
-                         "SLURM_LOCALID"}, -1);
-  s.world_size = number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}, 1);
+  s.rank = number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
+                   "SLURM_PROCID"},
+                  -1);
+  s.local_rank = number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                         "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"},
+                        -1);
+  s.world_size = number(
+      {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}, 1);
   s.node = number({"GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID", "NODE_RANK"}, 0);
   s.devices = visible(std::getenv("CUDA_VISIBLE_DEVICES"), s.cluster.gpus_per_node);
-  if (const char* limit = std::getenv("MAYA_VALUE_LIMIT")) s.value_limit = std::strtoull(limit, nullptr, 10);
+  if (const char* limit = std::getenv("MAYA_VALUE_LIMIT"))
+    s.value_limit = std::strtoull(limit, nullptr, 10);
   if (const char* log = std::getenv("MAYA_LOG")) {
     s.log_warnings = std::strcmp(log, "warn") == 0 || std::strcmp(log, "debug") == 0;
     s.log_calls = std::strcmp(log, "debug") == 0;

@@ -10,13 +10,13 @@ namespace maya::session {
 
 struct Settings {
   catalog::Cluster cluster;
-  std::string run_directory;        // empty: nothing is recorded
-  std::string models_directory;     // for modelled durations inside the run
+  std::string run_directory;     // empty: nothing is recorded
+  std::string models_directory;  // for modelled durations inside the run
   int rank{-1}, local_rank{-1}, world_size{1}, node{};
-  std::vector<int> devices;         // physical numbers after CUDA_VISIBLE_DEVICES
-  std::uint64_t value_limit{1 << 20};   // larger host copies are not kept
+  std::vector<int> devices;            // physical numbers after CUDA_VISIBLE_DEVICES
+  std::uint64_t value_limit{1 << 20};  // larger host copies are not kept
   bool log_warnings{}, log_calls{};
-  std::string fault;                // why the settings could not be read; the device then does not exist
+  std::string fault;  // why the settings could not be read; the device then does not exist
 
   static Settings from_environment();
 };

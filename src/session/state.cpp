@@ -20,8 +20,8 @@ void finish() {
 void after_fork_in_child() {
   if (the_state == nullptr) return;
   the_state->process = getpid();
-  // CUDA does not survive a fork: a child of a process that used the device gets an error, and a child that
-  // never asks leaves no recording.
+  // CUDA does not survive a fork: a child of a process that used the device gets an error, and a
+  // child that never asks leaves no recording.
   if (the_state->recorder.begun()) {
     the_state->forked = true;
     the_state->recorder.abandon();
@@ -34,9 +34,11 @@ State::State()
     : settings(Settings::from_environment()),
       recorder(settings),
       memory(std::max(device_count(), 1),
-             settings.cluster.gpu.memory_bytes > 0 ? static_cast<std::uint64_t>(settings.cluster.gpu.memory_bytes)
-                                                   : device::Memory::page,
-             static_cast<std::uint64_t>(std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
+             settings.cluster.gpu.memory_bytes > 0
+                 ? static_cast<std::uint64_t>(settings.cluster.gpu.memory_bytes)
+                 : device::Memory::page,
+             static_cast<std::uint64_t>(
+                 std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
       values(memory.base(), memory.span()) {
   for (int i = 0; i < device_count(); ++i) {
     Stream* stream = streams.create();
@@ -69,7 +71,8 @@ State& state() {
 __attribute__((destructor)) static void unload() { finish(); }
 
 void end_abruptly() {
-  // In the middle of one of our calls it comes from a signal handler: what we hold there stays held.
+  // In the middle of one of our calls it comes from a signal handler: what we hold there stays
+  // held.
   if (the_state != nullptr && the_state->process == getpid() && !host_clock().inside()) finish();
 }
 

@@ -1,5 +1,6 @@
-// The one emulated machine of this process: everything the entry points of runtime, driver and NCCL work
-// on. Reached through state(); never destroyed, because programs call CUDA from their own destructors.
+// The one emulated machine of this process: everything the entry points of runtime, driver and NCCL
+// work on. Reached through state(); never destroyed, because programs call CUDA from their own
+// destructors.
 #pragma once
 
 #include <unistd.h>
@@ -22,13 +23,15 @@ namespace maya::session {
 // CUDA error numbers that runtime and driver share.
 namespace code {
 inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3,
-                     invalid_configuration = 9, no_device = 100, invalid_device = 101, invalid_image = 200,
-                     no_kernel_image = 209, invalid_context = 201, invalid_source = 300, file_not_found = 301,
-                     invalid_handle = 400, not_found = 500, not_ready = 600, peer_already_enabled = 704,
-                     peer_not_enabled = 705, launch_out_of_resources = 701, not_permitted = 800, not_supported = 801,
-                     capture_unsupported = 900, capture_invalidated = 901, capture_merge = 902,
-                     capture_unmatched = 903, capture_unjoined = 904, capture_isolation = 905, capture_implicit = 906,
-                     captured_event = 907, capture_wrong_thread = 908;
+                     invalid_configuration = 9, no_device = 100, invalid_device = 101,
+                     invalid_image = 200, no_kernel_image = 209, invalid_context = 201,
+                     invalid_source = 300, file_not_found = 301, invalid_handle = 400,
+                     not_found = 500, not_ready = 600, peer_already_enabled = 704,
+                     peer_not_enabled = 705, launch_out_of_resources = 701, not_permitted = 800,
+                     not_supported = 801, capture_unsupported = 900, capture_invalidated = 901,
+                     capture_merge = 902, capture_unmatched = 903, capture_unjoined = 904,
+                     capture_isolation = 905, capture_implicit = 906, captured_event = 907,
+                     capture_wrong_thread = 908;
 }
 
 struct MAYA_EXPORT State {
@@ -48,17 +51,17 @@ struct MAYA_EXPORT State {
   device::Slab<Pool, 1 << 10> pools;
   device::Slab<Physical, 1 << 20> physicals;
 
-  std::vector<Stream*> default_streams;   // legacy, by device
+  std::vector<Stream*> default_streams;  // legacy, by device
   std::vector<Pool*> default_pools, current_pools;
 
   bool forked = false;
-  int process = getpid();                  // a child of vfork shares our memory, and is not us
-  std::mutex mutex;                        // for what is rare: creation, registration, capture, graphs
-  std::atomic<int> captures{0};            // in progress, process wide
+  int process = getpid();        // a child of vfork shares our memory, and is not us
+  std::mutex mutex;              // for what is rare: creation, registration, capture, graphs
+  std::atomic<int> captures{0};  // in progress, process wide
   std::atomic<std::uint32_t> next_event{1};
   std::atomic<std::uint16_t> next_stream{1};
   std::atomic<std::uint64_t> next_unique{1};
-  std::map<std::uint64_t, std::uint64_t> pinned;   // host allocations: address → bytes
+  std::map<std::uint64_t, std::uint64_t> pinned;  // host allocations: address → bytes
   std::shared_mutex pinned_mutex;
   std::atomic<double> host_model_ns{0};
   std::atomic<bool> timing_wanted{false};  // the program has made an event that measures time
@@ -77,7 +80,7 @@ MAYA_EXPORT int touch();
 struct Thread {
   int device = 0;
   int last_error = 0;
-  int capture_mode = 0;                 // 0 global, 1 thread local, 2 relaxed
+  int capture_mode = 0;  // 0 global, 1 thread local, 2 relaxed
   std::uint64_t id = 0;
   Stream* per_thread_stream = nullptr;
 };

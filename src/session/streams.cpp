@@ -19,8 +19,10 @@ void announce(Stream& stream) {
   if (stream.announced) [[likely]]
     return;
   stream.announced = true;
-  std::uint8_t flags = (stream.flags & 1 ? trace::Flag::non_blocking : 0) | (stream.legacy ? trace::Flag::legacy : 0);
-  state().recorder.record(trace::Kind::stream_create, stream.id, static_cast<std::uint32_t>(stream.device), flags,
+  std::uint8_t flags = (stream.flags & 1 ? trace::Flag::non_blocking : 0) |
+                       (stream.legacy ? trace::Flag::legacy : 0);
+  state().recorder.record(trace::Kind::stream_create, stream.id,
+                          static_cast<std::uint32_t>(stream.device), flags,
                           static_cast<std::uint16_t>(stream.priority + 1000));
 }
 
@@ -88,7 +90,8 @@ int stream_synchronize(void* handle) {
   if (int error = check_unsafe()) return error;
   host_reaches(stream->model_ns);
   stream_reached(*stream);
-  state().recorder.record(trace::Kind::stream_synchronize, stream->id, 0, stream->legacy ? trace::Flag::legacy : 0);
+  state().recorder.record(trace::Kind::stream_synchronize, stream->id, 0,
+                          stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
 }
 
@@ -136,7 +139,8 @@ int stream_wait_event(void* stream_handle, void* event_handle, unsigned) {
     if (stream->capture != nullptr && stream->capture != capture) return code::capture_merge;
     stream->capture = capture;  // the stream joins the capture
     for (auto tip : event->tips)
-      if (std::find(stream->tips.begin(), stream->tips.end(), tip) == stream->tips.end()) stream->tips.push_back(tip);
+      if (std::find(stream->tips.begin(), stream->tips.end(), tip) == stream->tips.end())
+        stream->tips.push_back(tip);
     return code::success;
   }
   if (stream->capture != nullptr && event->recorded) {
@@ -146,7 +150,8 @@ int stream_wait_event(void* stream_handle, void* event_handle, unsigned) {
   if (!event->recorded) return code::success;  // never recorded: no effect
   stream->model_ns = std::max(stream->model_ns, event->model_ns);
   progress().waits(*stream, *event);
-  s.recorder.record(trace::Kind::stream_wait_event, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
+  s.recorder.record(trace::Kind::stream_wait_event, stream->id, event->id,
+                    stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
 }
 
@@ -163,7 +168,8 @@ int stream_host_function(void* handle, void (*function)(void*), void* data) {
     node->host_data = data;
     return code::success;
   }
-  state().recorder.record(trace::Kind::host_function, stream->id, 0, stream->legacy ? trace::Flag::legacy : 0);
+  state().recorder.record(trace::Kind::host_function, stream->id, 0,
+                          stream->legacy ? trace::Flag::legacy : 0);
   function(data);  // nothing is pending on an emulated stream, so it is due now
   return code::success;
 }
@@ -203,7 +209,8 @@ int event_record(void* event_handle, void* stream_handle, unsigned flags) {
   event->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed));
   if (stream->capture != nullptr) return code::success;
   progress().recorded(*event, *stream);
-  s.recorder.record(trace::Kind::event_record, stream->id, event->id, stream->legacy ? trace::Flag::legacy : 0);
+  s.recorder.record(trace::Kind::event_record, stream->id, event->id,
+                    stream->legacy ? trace::Flag::legacy : 0);
   return code::success;
 }
 
@@ -244,7 +251,8 @@ int event_elapsed(float* milliseconds, void* start, void* end) {
   return code::success;
 }
 
-int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t flags, std::uint16_t aux, NodeType node) {
+int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t flags,
+            std::uint16_t aux, NodeType node) {
   State& s = state();
   if (stream.capture != nullptr) [[unlikely]] {
     trace::Record record{};
@@ -257,7 +265,8 @@ int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t fla
   if (stream.legacy) flags |= trace::Flag::legacy;
   stream.busy = true;
   if (s.timing_wanted.load(std::memory_order_relaxed)) [[unlikely]]
-    stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + modelled_op_ns(op);
+    stream.model_ns = std::max(stream.model_ns, s.host_model_ns.load(std::memory_order_relaxed)) +
+                      modelled_op_ns(op);
   s.recorder.record(kind, stream.id, op, flags, aux);
   return code::success;
 }

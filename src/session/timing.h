@@ -1,7 +1,7 @@
 // Durations a program asks for while it runs: events, autotuners, cudnn.benchmark.
 //
-// Answers come from the same estimator as the prediction's. It is consulted only once a program has asked
-// (created a timing event): most training never does, and then launching costs nothing extra.
+// Answers come from the same estimator as the prediction's. It is consulted only once a program has
+// asked (created a timing event): most training never does, and then launching costs nothing extra.
 #pragma once
 
 #include <atomic>

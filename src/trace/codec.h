@@ -1,4 +1,5 @@
-// Definitions to bytes and back. Decoding trusts nothing: every read is bounded and every enum checked.
+// Definitions to bytes and back. Decoding trusts nothing: every read is bounded and every enum
+// checked.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Contexts and devices of the driver. There is one primary context per device; created ones share its state.
+// Contexts and devices of the driver. There is one primary context per device; created ones share
+// its state.
 #include <cstring>
 #include <vector>
 
@@ -143,7 +144,8 @@ int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   if (int error = checked(device)) return error;
   if (flags != nullptr) *flags = 0;
   // Active on the device this thread works on, once the process has touched it.
-  if (active != nullptr) *active = session::state().recorder.begun() && device == session::thread().device;
+  if (active != nullptr)
+    *active = session::state().recorder.begun() && device == session::thread().device;
   return 0;
 }
 
@@ -153,8 +155,12 @@ int cuCtxCreate_v2(CUcontext* context, unsigned, int device) {
   make_current(*context);
   return 0;
 }
-int cuCtxCreate_v3(CUcontext* context, void*, int, unsigned flags, int device) { return cuCtxCreate_v2(context, flags, device); }
-int cuCtxCreate_v4(CUcontext* context, void*, unsigned flags, int device) { return cuCtxCreate_v2(context, flags, device); }
+int cuCtxCreate_v3(CUcontext* context, void*, int, unsigned flags, int device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+int cuCtxCreate_v4(CUcontext* context, void*, unsigned flags, int device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
 int cuCtxDestroy_v2(CUcontext context) {
   if (context == nullptr) return invalid_context;
   std::erase(stack(), context);
@@ -171,7 +177,9 @@ int cuCtxGetCurrent(CUcontext* context) {
   if (int error = session::ready()) return error;
   if (context == nullptr) return 1;
   // The runtime makes the primary context current when it is first used.
-  *context = current() != nullptr ? current() : session::state().recorder.begun() ? handle(primary(session::thread().device)) : nullptr;
+  *context = current() != nullptr                ? current()
+             : session::state().recorder.begun() ? handle(primary(session::thread().device))
+                                                 : nullptr;
   return 0;
 }
 int cuCtxPushCurrent_v2(CUcontext context) {
@@ -201,7 +209,8 @@ int cuCtxGetDevice_v2(int* device, CUcontext context) {
 }
 int cuCtxGetId(CUcontext context, unsigned long long* id) {
   if (id == nullptr) return 1;
-  *id = context != nullptr ? reinterpret_cast<Context*>(context)->id : static_cast<unsigned long long>(session::thread().device) + 1;
+  *id = context != nullptr ? reinterpret_cast<Context*>(context)->id
+                           : static_cast<unsigned long long>(session::thread().device) + 1;
   return 0;
 }
 int cuCtxSynchronize() {
@@ -238,8 +247,12 @@ int cuCtxGetCacheConfig(int* config) {
   return session::ready();
 }
 int cuCtxSetCacheConfig(int) { return session::ready(); }
-int cuCtxEnablePeerAccess(CUcontext peer, unsigned) { return peer == nullptr ? invalid_context : session::ready(); }
-int cuCtxDisablePeerAccess(CUcontext peer) { return peer == nullptr ? invalid_context : session::ready(); }
+int cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+  return peer == nullptr ? invalid_context : session::ready();
+}
+int cuCtxDisablePeerAccess(CUcontext peer) {
+  return peer == nullptr ? invalid_context : session::ready();
+}
 
 int cuStreamGetCtx(void* stream, CUcontext* context) {
   session::Stream* found = nullptr;

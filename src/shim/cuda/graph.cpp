@@ -103,7 +103,8 @@ int set(Node& node, CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return 0;
     default:
-      session::state().recorder.warning("graph nodes of events or semaphores (taken as order only)");
+      session::state().recorder.warning(
+          "graph nodes of events or semaphores (taken as order only)");
       return 0;
   }
 }

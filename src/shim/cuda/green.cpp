@@ -1,4 +1,5 @@
-// Green contexts: a part of the multiprocessors. The partition is remembered; streams of it are ordinary ones.
+// Green contexts: a part of the multiprocessors. The partition is remembered; streams of it are
+// ordinary ones.
 #include <cstring>
 
 #include "abi/cuda.h"
@@ -42,11 +43,13 @@ int cuDeviceGetDevResource(int, void* resource, int type) {
   std::memcpy(resource, &r, 112);
   return 0;
 }
-int cuDevSmResourceSplitByCount(void* result, unsigned* groups, const void* input, void* remaining, unsigned, unsigned minimum) {
+int cuDevSmResourceSplitByCount(void* result, unsigned* groups, const void* input, void* remaining,
+                                unsigned, unsigned minimum) {
   if (groups == nullptr || input == nullptr) return 1;
   Resource in{};
   std::memcpy(&in, input, 112);
-  unsigned unit = std::max(2u, whole().minimum), size = (std::max(minimum, unit) + unit - 1) / unit * unit;
+  unsigned unit = std::max(2u, whole().minimum),
+           size = (std::max(minimum, unit) + unit - 1) / unit * unit;
   unsigned possible = size > 0 ? in.sms / size : 0;
   unsigned count = *groups == 0 || result == nullptr ? possible : std::min(*groups, possible);
   if (result != nullptr)

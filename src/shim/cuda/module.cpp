@@ -63,15 +63,31 @@ int get_attribute(int* value, int attribute, void* handle) {
   if (int error = session::resolve(*function)) return error;
   auto known = session::kernel_attributes(*function);
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = known.max_threads; return 0;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = known.static_shared; return 0;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = known.local_bytes; return 0;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = known.registers; return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = known.max_threads;
+      return 0;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = known.static_shared;
+      return 0;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      *value = known.local_bytes;
+      return 0;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = known.registers;
+      return 0;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = known.version; return 0;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = known.max_dynamic_shared; return 0;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = known.carveout; return 0;
-    default: *value = 0; return attribute >= 0 && attribute <= 15 ? 0 : 1;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = known.version;
+      return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = known.max_dynamic_shared;
+      return 0;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      *value = known.carveout;
+      return 0;
+    default:
+      *value = 0;
+      return attribute >= 0 && attribute <= 15 ? 0 : 1;
   }
 }
 
@@ -92,13 +108,17 @@ extern "C" {
 
 int cuModuleLoad(void** module, const char* path) { return load_file(module, path); }
 int cuModuleLoadData(void** module, const void* data) { return load(module, data); }
-int cuModuleLoadDataEx(void** module, const void* data, unsigned, void*, void**) { return load(module, data); }
+int cuModuleLoadDataEx(void** module, const void* data, unsigned, void*, void**) {
+  return load(module, data);
+}
 int cuModuleLoadFatBinary(void** module, const void* data) { return load(module, data); }
 int cuModuleUnload(void* module) {
   session::Call call;
   return session::module_unload(static_cast<session::Module*>(module));
 }
-int cuModuleGetFunction(void** function, void* module, const char* name) { return find_function(function, module, name); }
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  return find_function(function, module, name);
+}
 int cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, void* module, const char* name) {
   return find_variable(address, bytes, module, name);
 }
@@ -114,12 +134,18 @@ int cuModuleGetLoadingMode(int* mode) {
   return 0;
 }
 
-int cuLibraryLoadData(void** library, const void* data, void*, void**, unsigned, void*, void**, unsigned) { return load(library, data); }
-int cuLibraryLoadFromFile(void** library, const char* path, void*, void**, unsigned, void*, void**, unsigned) {
+int cuLibraryLoadData(void** library, const void* data, void*, void**, unsigned, void*, void**,
+                      unsigned) {
+  return load(library, data);
+}
+int cuLibraryLoadFromFile(void** library, const char* path, void*, void**, unsigned, void*, void**,
+                          unsigned) {
   return load_file(library, path);
 }
 int cuLibraryUnload(void* library) { return cuModuleUnload(library); }
-int cuLibraryGetKernel(void** kernel, void* library, const char* name) { return find_function(kernel, library, name); }
+int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  return find_function(kernel, library, name);
+}
 int cuLibraryGetModule(void** module, void* library) {
   if (module == nullptr || module_of(library) == nullptr) return 1;
   *module = library;
@@ -128,15 +154,23 @@ int cuLibraryGetModule(void** module, void* library) {
 int cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, void* library, const char* name) {
   return find_variable(address, bytes, library, name);
 }
-int cuLibraryGetKernelCount(unsigned* count, void* library) { return cuModuleGetFunctionCount(count, library); }
+int cuLibraryGetKernelCount(unsigned* count, void* library) {
+  return cuModuleGetFunctionCount(count, library);
+}
 int cuKernelGetFunction(void** function, void* kernel) {
   if (function == nullptr || function_of(kernel) == nullptr) return session::code::invalid_handle;
   *function = kernel;
   return 0;
 }
-int cuKernelGetAttribute(int* value, int attribute, void* kernel, int) { return get_attribute(value, attribute, kernel); }
-int cuKernelSetAttribute(int attribute, int value, void* kernel, int) { return set_attribute(kernel, attribute, value); }
-int cuKernelSetCacheConfig(void* kernel, int, int) { return function_of(kernel) ? 0 : session::code::invalid_handle; }
+int cuKernelGetAttribute(int* value, int attribute, void* kernel, int) {
+  return get_attribute(value, attribute, kernel);
+}
+int cuKernelSetAttribute(int attribute, int value, void* kernel, int) {
+  return set_attribute(kernel, attribute, value);
+}
+int cuKernelSetCacheConfig(void* kernel, int, int) {
+  return function_of(kernel) ? 0 : session::code::invalid_handle;
+}
 int cuKernelGetName(const char** name, void* kernel) {
   session::Function* function = function_of(kernel);
   if (function == nullptr || name == nullptr) return 1;
@@ -150,10 +184,18 @@ int cuFuncGetModule(void** module, void* handle) {
   *module = function->module;
   return 0;
 }
-int cuFuncGetAttribute(int* value, int attribute, void* function) { return get_attribute(value, attribute, function); }
-int cuFuncSetAttribute(void* function, int attribute, int value) { return set_attribute(function, attribute, value); }
-int cuFuncSetCacheConfig(void* function, int) { return function_of(function) ? 0 : session::code::invalid_handle; }
-int cuFuncSetSharedMemConfig(void* function, int) { return function_of(function) ? 0 : session::code::invalid_handle; }
+int cuFuncGetAttribute(int* value, int attribute, void* function) {
+  return get_attribute(value, attribute, function);
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  return set_attribute(function, attribute, value);
+}
+int cuFuncSetCacheConfig(void* function, int) {
+  return function_of(function) ? 0 : session::code::invalid_handle;
+}
+int cuFuncSetSharedMemConfig(void* function, int) {
+  return function_of(function) ? 0 : session::code::invalid_handle;
+}
 int cuFuncLoad(void* function) { return function_of(function) ? 0 : session::code::invalid_handle; }
 int cuFuncGetParamInfo(void* handle, size_t index, size_t* offset, size_t* bytes) {
   session::Function* function = function_of(handle);
@@ -174,7 +216,8 @@ int cuLinkCreate_v2(unsigned, void*, void**, void** state) {
   *state = new Link;
   return 0;
 }
-int cuLinkAddData_v2(void* state, int, void* data, size_t bytes, const char*, unsigned, void*, void**) {
+int cuLinkAddData_v2(void* state, int, void* data, size_t bytes, const char*, unsigned, void*,
+                     void**) {
   if (state == nullptr || data == nullptr) return 1;
   auto& image = static_cast<Link*>(state)->image;
   image.assign(static_cast<char*>(data), static_cast<char*>(data) + bytes);
@@ -201,8 +244,8 @@ int cuLinkDestroy(void* state) {
   return 0;
 }
 
-int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                   void* stream, void** arguments, void** extra) {
+int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {
   session::Call call;
   session::Function* function = function_of(handle);
   if (function == nullptr) return session::code::invalid_handle;
@@ -213,33 +256,40 @@ int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned
   }
   return session::launch(*function, geometry, arguments, stream);
 }
-int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream,
-                        void** arguments, void** extra) {
-  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream ? stream : reinterpret_cast<void*>(2), arguments, extra);
+int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, void* stream, void** arguments,
+                        void** extra) {
+  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared,
+                        stream ? stream : reinterpret_cast<void*>(2), arguments, extra);
 }
-int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                              void* stream, void** arguments) {
+int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                              unsigned by, unsigned bz, unsigned shared, void* stream,
+                              void** arguments) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
 }
 int cuLaunchKernelEx(const CUlaunchConfig* c, void* function, void** arguments, void** extra) {
   if (c == nullptr) return 1;
-  return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
-                        c->hStream, arguments, extra);
+  return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
+                        c->blockDimZ, c->sharedMemBytes, c->hStream, arguments, extra);
 }
 int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   session::Call call;
   return session::stream_host_function(stream, function, data);
 }
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* handle, int threads, size_t shared, unsigned) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* handle, int threads,
+                                                         size_t shared, unsigned) {
   session::Function* function = function_of(handle);
   if (function == nullptr) return session::code::invalid_handle;
   return blocks == nullptr ? 1 : session::occupancy(*function, threads, shared, *blocks);
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads,
+                                                size_t shared) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
-int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* handle, CUoccupancyB2DSize size, size_t shared, int limit, unsigned) {
+int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* handle,
+                                              CUoccupancyB2DSize size, size_t shared, int limit,
+                                              unsigned) {
   session::Function* function = function_of(handle);
   if (function == nullptr) return session::code::invalid_handle;
   if (grid == nullptr || block == nullptr) return 1;
@@ -247,12 +297,16 @@ int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* handl
   *block = 32, *grid = 1;
   for (int threads = limit > 0 ? std::min(limit, 1024) : 1024; threads >= 32; threads -= 32) {
     int blocks = 0;
-    if (int error = session::occupancy(*function, threads, size != nullptr ? size(threads) : shared, blocks)) return error;
-    if (blocks * threads > best) best = blocks * threads, *block = threads, *grid = blocks * session::gpu().sms;
+    if (int error = session::occupancy(*function, threads, size != nullptr ? size(threads) : shared,
+                                       blocks))
+      return error;
+    if (blocks * threads > best)
+      best = blocks * threads, *block = threads, *grid = blocks * session::gpu().sms;
   }
   return 0;
 }
-int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void* f, CUoccupancyB2DSize size, size_t shared, int limit) {
+int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void* f, CUoccupancyB2DSize size,
+                                     size_t shared, int limit) {
   return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, size, shared, limit, 0);
 }
 int cuOccupancyMaxActiveClusters(int* clusters, void* handle, const CUlaunchConfig* c) {
@@ -270,12 +324,13 @@ int cuOccupancyMaxActiveClusters(int* clusters, void* handle, const CUlaunchConf
 }
 
 // A descriptor that only device code reads: any bytes will do, and nothing executes.
-int cuTensorMapEncodeTiled(void* map, int, unsigned, void*, const void*, const void*, const void*, const void*, int, int, int, int) {
+int cuTensorMapEncodeTiled(void* map, int, unsigned, void*, const void*, const void*, const void*,
+                           const void*, int, int, int, int) {
   if (map == nullptr || reinterpret_cast<uintptr_t>(map) % 64 != 0) return 1;
   return session::gpu().capability_major >= 9 ? 0 : session::code::not_supported;
 }
-int cuTensorMapEncodeIm2col(void* map, int, unsigned, void*, const void*, const void*, const void*, const void*, unsigned, unsigned,
-                            const void*, int, int, int, int) {
+int cuTensorMapEncodeIm2col(void* map, int, unsigned, void*, const void*, const void*, const void*,
+                            const void*, unsigned, unsigned, const void*, int, int, int, int) {
   if (map == nullptr) return 1;
   return session::gpu().capability_major >= 9 ? 0 : session::code::not_supported;
 }

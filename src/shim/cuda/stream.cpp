@@ -14,7 +14,9 @@ int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
   if (error == 0) *stream = made;
   return error;
 }
-int cuStreamCreate(void** stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+int cuStreamCreate(void** stream, unsigned flags) {
+  return cuStreamCreateWithPriority(stream, flags, 0);
+}
 int cuStreamDestroy_v2(void* stream) {
   session::Call call;
   return session::stream_destroy(stream);
@@ -66,11 +68,14 @@ int cuStreamAddCallback(void* stream, void (*callback)(void*, int, void*), void*
     void *stream, *data;
   };
   if (callback == nullptr) return 1;
-  return session::stream_host_function(stream, [](void* p) {
-    auto* b = static_cast<Bound*>(p);
-    b->callback(b->stream, 0, b->data);
-    delete b;
-  }, new Bound{callback, stream, data});
+  return session::stream_host_function(
+      stream,
+      [](void* p) {
+        auto* b = static_cast<Bound*>(p);
+        b->callback(b->stream, 0, b->data);
+        delete b;
+      },
+      new Bound{callback, stream, data});
 }
 int cuStreamIsCapturing(void* stream, int* status) {
   std::uint64_t id = 0;
@@ -131,7 +136,8 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
   return 0;
 }
 
-// Memory operations on a stream: a write is ordered work of no duration, a wait is taken as satisfied.
+// Memory operations on a stream: a write is ordered work of no duration, a wait is taken as
+// satisfied.
 int cuStreamWriteValue32_v2(void* handle, CUdeviceptr address, unsigned value, unsigned) {
   session::Call call;
   session::Stream* stream = nullptr;
@@ -187,6 +193,8 @@ int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
   session::Call call;
   return session::event_elapsed(milliseconds, start, end);
 }
-int cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) { return cuEventElapsedTime(milliseconds, start, end); }
+int cuEventElapsedTime_v2(float* milliseconds, void* start, void* end) {
+  return cuEventElapsedTime(milliseconds, start, end);
+}
 
 }  // extern "C"

@@ -1,4 +1,5 @@
-// Virtual memory management: physical memory, addresses and the mapping between them; sharing and multicast.
+// Virtual memory management: physical memory, addresses and the mapping between them; sharing and
+// multicast.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,7 +33,8 @@ int cuMemGetAllocationGranularity(size_t* value, const CUmemAllocationProp*, int
   return session::ready();
 }
 
-int cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {
+int cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr,
+                        unsigned long long) {
   session::Call call;
   if (int error = session::touch()) return error;
   if (address == nullptr || bytes == 0 || bytes % granularity != 0) return 1;
@@ -44,7 +46,8 @@ int cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   return session::state().memory.unreserve(address, bytes) ? 0 : 1;
 }
 
-int cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* property, unsigned long long) {
+int cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                const CUmemAllocationProp* property, unsigned long long) {
   session::Call call;
   if (int error = session::touch()) return error;
   if (handle == nullptr || property == nullptr || bytes == 0 || bytes % granularity != 0) return 1;
@@ -53,7 +56,9 @@ int cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
   int device = on_device ? property->location.id : -1;
   if (on_device && (device < 0 || device >= s.device_count())) return session::code::invalid_device;
   if (on_device && !s.memory.take_physical(device, bytes)) {
-    s.recorder.record_wide(trace::Kind::out_of_memory, static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes, static_cast<std::uint32_t>(device));
+    s.recorder.record_wide(trace::Kind::out_of_memory,
+                           static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes,
+                           static_cast<std::uint32_t>(device));
     return 2;
   }
   auto* made = s.physicals.create();
@@ -74,7 +79,8 @@ int cuMemRelease(CUmemGenericAllocationHandle handle) {
   return 0;
 }
 
-int cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle, unsigned long long) {
+int cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
+             unsigned long long) {
   session::Call call;
   session::Physical* p = physical(handle);
   if (p == nullptr || bytes == 0) return 1;
@@ -86,8 +92,9 @@ int cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHa
     std::lock_guard guard(mapping_mutex);
     mappings[address] = p;
   }
-  s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes, allocation->id,
-                         static_cast<std::uint16_t>(std::max(0, p->device)));
+  s.recorder.record_wide(trace::Kind::allocate,
+                         static_cast<std::uint32_t>(trace::MemoryKind::mapped), bytes,
+                         allocation->id, static_cast<std::uint16_t>(std::max(0, p->device)));
   return 0;
 }
 
@@ -100,11 +107,14 @@ int cuMemUnmap(CUdeviceptr address, size_t bytes) {
     if (!allocation) return 1;
     s.values.forget(address, allocation->bytes);
     madvise(reinterpret_cast<void*>(address), allocation->bytes, MADV_DONTNEED);
-    s.recorder.record_wide(trace::Kind::release, static_cast<std::uint32_t>(trace::MemoryKind::mapped), allocation->bytes, allocation->id);
+    s.recorder.record_wide(trace::Kind::release,
+                           static_cast<std::uint32_t>(trace::MemoryKind::mapped), allocation->bytes,
+                           allocation->id);
     session::Physical* p = nullptr;
     {
       std::lock_guard guard(mapping_mutex);
-      if (auto it = mappings.find(address); it != mappings.end()) p = it->second, mappings.erase(it);
+      if (auto it = mappings.find(address); it != mappings.end())
+        p = it->second, mappings.erase(it);
     }
     if (p != nullptr) cuMemRelease(reinterpret_cast<CUmemGenericAllocationHandle>(p));
     address += allocation->bytes;
@@ -130,17 +140,21 @@ int cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr
   *handle = reinterpret_cast<CUmemGenericAllocationHandle>(it->second);
   return 0;
 }
-int cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* property, CUmemGenericAllocationHandle handle) {
+int cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* property,
+                                           CUmemGenericAllocationHandle handle) {
   session::Physical* p = physical(handle);
   if (p == nullptr || property == nullptr) return 1;
   std::memset(static_cast<void*>(property), 0, sizeof *property);
   property->type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  property->location = {p->device >= 0 ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST, p->device};
+  property->location = {p->device >= 0 ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST,
+                        p->device};
   return 0;
 }
 
-// A shareable handle is a file descriptor that says how much memory it stands for, or 64 bytes that do.
-int cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, int type, unsigned long long) {
+// A shareable handle is a file descriptor that says how much memory it stands for, or 64 bytes that
+// do.
+int cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, int type,
+                                 unsigned long long) {
   session::Physical* p = physical(handle);
   if (p == nullptr || out == nullptr) return 1;
   if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
@@ -149,7 +163,8 @@ int cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
     return 0;
   }
   int file = memfd_create("maya-memory", MFD_CLOEXEC);
-  if (file < 0 || write(file, &p->bytes, sizeof p->bytes) != sizeof p->bytes) return session::code::not_supported;
+  if (file < 0 || write(file, &p->bytes, sizeof p->bytes) != sizeof p->bytes)
+    return session::code::not_supported;
   *static_cast<int*>(out) = file;
   return 0;
 }
@@ -158,7 +173,8 @@ int cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* i
   std::uint64_t bytes = 0;
   if (type == CU_MEM_HANDLE_TYPE_FABRIC)
     std::memcpy(&bytes, in, sizeof bytes);
-  else if (pread(static_cast<int>(reinterpret_cast<std::intptr_t>(in)), &bytes, sizeof bytes, 0) != sizeof bytes)
+  else if (pread(static_cast<int>(reinterpret_cast<std::intptr_t>(in)), &bytes, sizeof bytes, 0) !=
+           sizeof bytes)
     return 1;
   auto* made = session::state().physicals.create();
   if (made == nullptr) return 2;
@@ -181,17 +197,23 @@ int cuMulticastCreate(CUmemGenericAllocationHandle* handle, const void* property
   *handle = reinterpret_cast<CUmemGenericAllocationHandle>(made);
   return 0;
 }
-int cuMulticastAddDevice(CUmemGenericAllocationHandle handle, int) { return physical(handle) ? 0 : 1; }
-int cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long) {
+int cuMulticastAddDevice(CUmemGenericAllocationHandle handle, int) {
   return physical(handle) ? 0 : 1;
 }
-int cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, int, size_t, CUmemGenericAllocationHandle, size_t, size_t,
-                          unsigned long long) {
+int cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t, CUmemGenericAllocationHandle,
+                       size_t, size_t, unsigned long long) {
   return physical(handle) ? 0 : 1;
 }
-int cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t, CUdeviceptr, size_t, unsigned long long) {
+int cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, int, size_t,
+                          CUmemGenericAllocationHandle, size_t, size_t, unsigned long long) {
   return physical(handle) ? 0 : 1;
 }
-int cuMulticastUnbind(CUmemGenericAllocationHandle handle, int, size_t, size_t) { return physical(handle) ? 0 : 1; }
+int cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t, CUdeviceptr, size_t,
+                        unsigned long long) {
+  return physical(handle) ? 0 : 1;
+}
+int cuMulticastUnbind(CUmemGenericAllocationHandle handle, int, size_t, size_t) {
+  return physical(handle) ? 0 : 1;
+}
 
 }  // extern "C"

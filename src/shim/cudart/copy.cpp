@@ -12,28 +12,43 @@ cudaError copy(void* to, const void* from, size_t bytes, void* stream, bool asyn
   return result(session::copy(Area{.to = to, .from = from, .width = bytes}, stream, async));
 }
 
-cudaError copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, void* stream, bool async) {
+cudaError copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                  size_t height, void* stream, bool async) {
   session::Call call;
   if (width > to_pitch || width > from_pitch) return result(12);  // cudaErrorInvalidPitchValue
-  Area area{.to = to, .from = from, .width = width, .height = height, .to_pitch = to_pitch, .from_pitch = from_pitch};
+  Area area{.to = to,
+            .from = from,
+            .width = width,
+            .height = height,
+            .to_pitch = to_pitch,
+            .from_pitch = from_pitch};
   return result(session::copy(area, stream, async));
 }
 
 cudaError copy_3d(const cudaMemcpy3DParms* p, void* stream, bool async) {
   session::Call call;
-  if (p == nullptr || p->srcArray != nullptr || p->dstArray != nullptr) return result(p == nullptr ? 1 : 801);
+  if (p == nullptr || p->srcArray != nullptr || p->dstArray != nullptr)
+    return result(p == nullptr ? 1 : 801);
   auto start = [](const cudaPitchedPtr& ptr, const cudaPos& pos) {
     return static_cast<char*>(ptr.ptr) + pos.z * ptr.pitch * ptr.ysize + pos.y * ptr.pitch + pos.x;
   };
-  Area area{.to = start(p->dstPtr, p->dstPos), .from = start(p->srcPtr, p->srcPos), .width = p->extent.width,
-            .height = p->extent.height, .depth = p->extent.depth, .to_pitch = p->dstPtr.pitch, .from_pitch = p->srcPtr.pitch,
-            .to_slice = p->dstPtr.pitch * p->dstPtr.ysize, .from_slice = p->srcPtr.pitch * p->srcPtr.ysize};
+  Area area{.to = start(p->dstPtr, p->dstPos),
+            .from = start(p->srcPtr, p->srcPos),
+            .width = p->extent.width,
+            .height = p->extent.height,
+            .depth = p->extent.depth,
+            .to_pitch = p->dstPtr.pitch,
+            .from_pitch = p->srcPtr.pitch,
+            .to_slice = p->dstPtr.pitch * p->dstPtr.ysize,
+            .from_slice = p->srcPtr.pitch * p->srcPtr.ysize};
   return result(session::copy(area, stream, async));
 }
 
-cudaError fill(void* to, size_t pitch, int value, size_t width, size_t height, void* stream, bool async) {
+cudaError fill(void* to, size_t pitch, int value, size_t width, size_t height, void* stream,
+               bool async) {
   session::Call call;
-  return result(session::fill(to, pitch, static_cast<unsigned char>(value), 1, width, height, stream, async));
+  return result(
+      session::fill(to, pitch, static_cast<unsigned char>(value), 1, width, height, stream, async));
 }
 
 int symbol(const void* symbol, size_t offset, size_t count, char*& address) {
@@ -48,30 +63,39 @@ int symbol(const void* symbol, size_t offset, size_t count, char*& address) {
 
 extern "C" {
 
-cudaError cudaMemcpy(void* to, const void* from, size_t bytes, int) { return copy(to, from, bytes, nullptr, false); }
+cudaError cudaMemcpy(void* to, const void* from, size_t bytes, int) {
+  return copy(to, from, bytes, nullptr, false);
+}
 cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t stream) {
   return copy(to, from, bytes, stream, true);
 }
-cudaError cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) { return copy(to, from, bytes, nullptr, false); }
-cudaError cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, cudaStream_t stream) {
+cudaError cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
+  return copy(to, from, bytes, nullptr, false);
+}
+cudaError cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
+                              cudaStream_t stream) {
   return copy(to, from, bytes, stream, true);
 }
-cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int) {
+cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                       size_t height, int) {
   return copy_2d(to, to_pitch, from, from_pitch, width, height, nullptr, false);
 }
-cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int,
-                            cudaStream_t stream) {
+cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                            size_t width, size_t height, int, cudaStream_t stream) {
   return copy_2d(to, to_pitch, from, from_pitch, width, height, stream, true);
 }
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* p) { return copy_3d(p, nullptr, false); }
-cudaError cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) { return copy_3d(p, stream, true); }
+cudaError cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return copy_3d(p, stream, true);
+}
 
 cudaError cudaMemcpyToSymbol(const void* name, const void* from, size_t bytes, size_t offset, int) {
   char* to = nullptr;
   if (int error = symbol(name, offset, bytes, to)) return result(error);
   return copy(to, from, bytes, nullptr, false);
 }
-cudaError cudaMemcpyToSymbolAsync(const void* name, const void* from, size_t bytes, size_t offset, int, cudaStream_t stream) {
+cudaError cudaMemcpyToSymbolAsync(const void* name, const void* from, size_t bytes, size_t offset,
+                                  int, cudaStream_t stream) {
   char* to = nullptr;
   if (int error = symbol(name, offset, bytes, to)) return result(error);
   return copy(to, from, bytes, stream, true);
@@ -81,30 +105,36 @@ cudaError cudaMemcpyFromSymbol(void* to, const void* name, size_t bytes, size_t 
   if (int error = symbol(name, offset, bytes, from)) return result(error);
   return copy(to, from, bytes, nullptr, false);
 }
-cudaError cudaMemcpyFromSymbolAsync(void* to, const void* name, size_t bytes, size_t offset, int, cudaStream_t stream) {
+cudaError cudaMemcpyFromSymbolAsync(void* to, const void* name, size_t bytes, size_t offset, int,
+                                    cudaStream_t stream) {
   char* from = nullptr;
   if (int error = symbol(name, offset, bytes, from)) return result(error);
   return copy(to, from, bytes, stream, true);
 }
 
-cudaError cudaMemset(void* to, int value, size_t bytes) { return fill(to, bytes, value, bytes, 1, nullptr, false); }
+cudaError cudaMemset(void* to, int value, size_t bytes) {
+  return fill(to, bytes, value, bytes, 1, nullptr, false);
+}
 cudaError cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return fill(to, bytes, value, bytes, 1, stream, true);
 }
 cudaError cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
   return fill(to, pitch, value, width, height, nullptr, false);
 }
-cudaError cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+cudaError cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                            cudaStream_t stream) {
   return fill(to, pitch, value, width, height, stream, true);
 }
 
 // Batches: one copy after the other on the stream.
 #if MAYA_CUDA_MAJOR >= 13
-cudaError cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes, size_t count, const void*, const size_t*,
-                               size_t, cudaStream_t stream) {
+cudaError cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes,
+                               size_t count, const void*, const size_t*, size_t,
+                               cudaStream_t stream) {
 #else
-cudaError cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes, size_t count, const void*, const size_t*,
-                               size_t, size_t*, cudaStream_t stream) {
+cudaError cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes,
+                               size_t count, const void*, const size_t*, size_t, size_t*,
+                               cudaStream_t stream) {
 #endif
   for (size_t i = 0; i < count; ++i)
     if (cudaError error = copy(to[i], from[i], sizes[i], stream, true)) return error;

@@ -10,7 +10,8 @@ namespace {
 
 int checked(int device) {
   if (int error = session::ready()) return error;
-  return device < 0 || device >= session::state().device_count() ? session::code::invalid_device : 0;
+  return device < 0 || device >= session::state().device_count() ? session::code::invalid_device
+                                                                 : 0;
 }
 
 int attribute(int number, int device) {
@@ -58,7 +59,8 @@ void fill(Properties& p, int device) {
   p.multiGpuBoardGroupID = attribute(85, device);
   p.hostNativeAtomicSupported = attribute(86, device);
   p.pageableMemoryAccess = attribute(88, device);
-  p.concurrentManagedAccess = p.computePreemptionSupported = p.canUseHostPointerForRegisteredMem = 1;
+  p.concurrentManagedAccess = p.computePreemptionSupported = p.canUseHostPointerForRegisteredMem =
+      1;
   p.cooperativeLaunch = 1;
   p.sharedMemPerBlockOptin = static_cast<size_t>(gpu.shared_per_block_optin);
   p.maxBlocksPerMultiProcessor = gpu.max_blocks_per_sm;
@@ -80,7 +82,7 @@ void fill_major(cudaDeviceProp12& p, int device) {
   p.deviceOverlap = 1;
   p.cooperativeMultiDeviceLaunch = 1;
 }
-void fill_major(cudaDeviceProp13& p, int) { p.deviceNumaId = -1; }
+[[maybe_unused]] void fill_major(cudaDeviceProp13& p, int) { p.deviceNumaId = -1; }
 
 template <class Properties>
 cudaError properties(Properties* p, int device) {
@@ -118,7 +120,9 @@ cudaError cudaGetDevice(int* device) {
 
 cudaError cudaInitDevice(int device, unsigned, unsigned) { return result(checked(device)); }
 
-cudaError cudaGetDeviceProperties_v2(cudaDeviceProp12* p, int device) { return properties(p, device); }
+cudaError cudaGetDeviceProperties_v2(cudaDeviceProp12* p, int device) {
+  return properties(p, device);
+}
 cudaError cudaGetDeviceProperties(cudaDeviceProp* p, int device) { return properties(p, device); }
 
 cudaError cudaDeviceGetAttribute(int* value, int number, int device) {
@@ -167,7 +171,9 @@ cudaError cudaDeviceGetP2PAttribute(int* value, int attribute, int device, int p
   if (int error = checked(peer)) return result(error);
   if (value == nullptr) return result(1);
   bool nvlink = session::gpu().nvlink_gbps > 0;
-  *value = attribute == cudaDevP2PAttrAccessSupported ? 1 : attribute == cudaDevP2PAttrPerformanceRank ? 0 : nvlink;
+  *value = attribute == cudaDevP2PAttrAccessSupported   ? 1
+           : attribute == cudaDevP2PAttrPerformanceRank ? 0
+                                                        : nvlink;
   return cudaSuccess;
 }
 
@@ -184,7 +190,8 @@ cudaError cudaDeviceGetByPCIBusId(int* device, const char* text) {
   for (int i = 0; i < session::state().device_count(); ++i) {
     char own[16];
     session::device_bus_id(i, own, sizeof own);
-    if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0) return *device = i, cudaSuccess;
+    if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0)
+      return *device = i, cudaSuccess;
   }
   return result(session::code::invalid_device);
 }
@@ -197,7 +204,9 @@ cudaError cudaDeviceGetLimit(size_t* value, int limit) {
   *value = defaults[limit];
   return cudaSuccess;
 }
-cudaError cudaDeviceSetLimit(int limit, size_t) { return result(limit < 0 || limit > 6 ? 215 : session::ready()); }
+cudaError cudaDeviceSetLimit(int limit, size_t) {
+  return result(limit < 0 || limit > 6 ? 215 : session::ready());
+}
 
 cudaError cudaDeviceSetCacheConfig(int) { return result(session::ready()); }
 cudaError cudaDeviceGetCacheConfig(int* config) {

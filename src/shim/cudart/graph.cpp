@@ -16,7 +16,8 @@ namespace {
 Node* node_of(void* handle) { return session::state().nodes.find(handle); }
 Graph* graph_of(void* handle) { return session::state().graphs.find(handle); }
 
-int add(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, NodeType type, Node*& node) {
+int add(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, NodeType type,
+        Node*& node) {
   if (out == nullptr || (after == nullptr && count > 0)) return 1;
   if (int error = session::touch()) return error;
   int error = session::graph_add(graph, type, {after, count}, node);
@@ -35,13 +36,20 @@ int set_kernel(Node& node, const cudaKernelNodeParams& p) {
   if (function == nullptr) return 98;
   keep(node, p);
   node.record = {};
-  Geometry g{{p.gridDim.x, p.gridDim.y, p.gridDim.z}, {p.blockDim.x, p.blockDim.y, p.blockDim.z}, p.sharedMemBytes, 0};
+  Geometry g{{p.gridDim.x, p.gridDim.y, p.gridDim.z},
+             {p.blockDim.x, p.blockDim.y, p.blockDim.z},
+             p.sharedMemBytes,
+             0};
   return session::node_kernel(node, *function, g, p.kernelParams);
 }
 
 int set_copy(Node& node, const cudaMemcpy3DParms& p) {
   keep(node, p);
-  session::Area area{.to = p.dstPtr.ptr, .from = p.srcPtr.ptr, .width = p.extent.width, .height = p.extent.height, .depth = p.extent.depth};
+  session::Area area{.to = p.dstPtr.ptr,
+                     .from = p.srcPtr.ptr,
+                     .width = p.extent.width,
+                     .height = p.extent.height,
+                     .depth = p.extent.depth};
   return session::node_copy(node, area);
 }
 
@@ -59,7 +67,8 @@ int set_host(Node& node, const cudaHostNodeParams& p) {
 
 constexpr int give_away = 1;  // cudaGraphChildGraphOwnershipMove
 
-int add_tagged(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, cudaGraphNodeParams* p) {
+int add_tagged(cudaGraphNode_t* out, void* graph, void* const* after, size_t count,
+               cudaGraphNodeParams* p) {
   if (p == nullptr) return 1;
   Node* node = nullptr;
   if (int error = add(out, graph, after, count, static_cast<NodeType>(p->type), node)) return error;
@@ -86,7 +95,8 @@ int add_tagged(cudaGraphNode_t* out, void* graph, void* const* after, size_t cou
       p->alloc.dptr = reinterpret_cast<void*>(address);
       return error;
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -120,52 +130,61 @@ cudaError cudaGraphDestroy(cudaGraph_t graph) {
   return result(session::graph_destroy(graph));
 }
 #if MAYA_CUDA_MAJOR >= 13
-cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after, const void*, size_t count, cudaGraphNodeParams* p) {
+cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after,
+                           const void*, size_t count, cudaGraphNodeParams* p) {
   return result(add_tagged(node, graph, after, count, p));
 }
 #else
-cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after, size_t count, cudaGraphNodeParams* p) {
+cudaError cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after,
+                           size_t count, cudaGraphNodeParams* p) {
   return result(add_tagged(node, graph, after, count, p));
 }
-cudaError cudaGraphAddNode_v2(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after, const void*, size_t count, cudaGraphNodeParams* p) {
+cudaError cudaGraphAddNode_v2(cudaGraphNode_t* node, cudaGraph_t graph, void* const* after,
+                              const void*, size_t count, cudaGraphNodeParams* p) {
   return result(add_tagged(node, graph, after, count, p));
 }
 #endif
-cudaError cudaGraphAddKernelNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, const cudaKernelNodeParams* p) {
+cudaError cudaGraphAddKernelNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                 size_t count, const cudaKernelNodeParams* p) {
   Node* node = nullptr;
   if (p == nullptr) return result(1);
   if (int error = add(out, graph, after, count, NodeType::kernel, node)) return result(error);
   return result(set_kernel(*node, *p));
 }
-cudaError cudaGraphAddMemcpyNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, const cudaMemcpy3DParms* p) {
+cudaError cudaGraphAddMemcpyNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                 size_t count, const cudaMemcpy3DParms* p) {
   Node* node = nullptr;
   if (p == nullptr) return result(1);
   if (int error = add(out, graph, after, count, NodeType::memcpy, node)) return result(error);
   return result(set_copy(*node, *p));
 }
-cudaError cudaGraphAddMemcpyNode1D(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, void* to, const void* from,
-                                   size_t bytes, int) {
+cudaError cudaGraphAddMemcpyNode1D(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                   size_t count, void* to, const void* from, size_t bytes, int) {
   Node* node = nullptr;
   if (int error = add(out, graph, after, count, NodeType::memcpy, node)) return result(error);
   return result(session::node_copy(*node, session::Area{.to = to, .from = from, .width = bytes}));
 }
-cudaError cudaGraphAddMemsetNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, const cudaMemsetParams* p) {
+cudaError cudaGraphAddMemsetNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                 size_t count, const cudaMemsetParams* p) {
   Node* node = nullptr;
   if (p == nullptr) return result(1);
   if (int error = add(out, graph, after, count, NodeType::memset, node)) return result(error);
   return result(set_fill(*node, *p));
 }
-cudaError cudaGraphAddHostNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, const cudaHostNodeParams* p) {
+cudaError cudaGraphAddHostNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                               size_t count, const cudaHostNodeParams* p) {
   Node* node = nullptr;
   if (p == nullptr) return result(1);
   if (int error = add(out, graph, after, count, NodeType::host, node)) return result(error);
   return result(set_host(*node, *p));
 }
-cudaError cudaGraphAddEmptyNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count) {
+cudaError cudaGraphAddEmptyNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                size_t count) {
   Node* node = nullptr;
   return result(add(out, graph, after, count, NodeType::empty, node));
 }
-cudaError cudaGraphAddChildGraphNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after, size_t count, cudaGraph_t child) {
+cudaError cudaGraphAddChildGraphNode(cudaGraphNode_t* out, cudaGraph_t graph, void* const* after,
+                                     size_t count, cudaGraph_t child) {
   Node* node = nullptr;
   if (int error = add(out, graph, after, count, NodeType::graph, node)) return result(error);
   return result(session::node_child(*node, child));
@@ -207,22 +226,28 @@ int connect(void* graph, void* const* from, void* const* to, size_t count) {
 extern "C" {
 
 #if MAYA_CUDA_MAJOR >= 13
-cudaError cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* list, void* edges, size_t* count) {
-  if (edges != nullptr && count != nullptr && list != nullptr) std::memset(edges, 0, *count * sizeof(cudaGraphEdgeData));
+cudaError cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* list, void* edges,
+                                       size_t* count) {
+  if (edges != nullptr && count != nullptr && list != nullptr)
+    std::memset(edges, 0, *count * sizeof(cudaGraphEdgeData));
   return result(dependencies(node, list, count));
 }
-cudaError cudaGraphAddDependencies(cudaGraph_t graph, void* const* from, void* const* to, const void*, size_t count) {
+cudaError cudaGraphAddDependencies(cudaGraph_t graph, void* const* from, void* const* to,
+                                   const void*, size_t count) {
   return result(connect(graph, from, to, count));
 }
 #else
 cudaError cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* list, size_t* count) {
   return result(dependencies(node, list, count));
 }
-cudaError cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node, cudaGraphNode_t* list, void* edges, size_t* count) {
-  if (edges != nullptr && count != nullptr && list != nullptr) std::memset(edges, 0, *count * sizeof(cudaGraphEdgeData));
+cudaError cudaGraphNodeGetDependencies_v2(cudaGraphNode_t node, cudaGraphNode_t* list, void* edges,
+                                          size_t* count) {
+  if (edges != nullptr && count != nullptr && list != nullptr)
+    std::memset(edges, 0, *count * sizeof(cudaGraphEdgeData));
   return result(dependencies(node, list, count));
 }
-cudaError cudaGraphAddDependencies(cudaGraph_t graph, void* const* from, void* const* to, size_t count) {
+cudaError cudaGraphAddDependencies(cudaGraph_t graph, void* const* from, void* const* to,
+                                   size_t count) {
   return result(connect(graph, from, to, count));
 }
 #endif
@@ -231,7 +256,8 @@ cudaError cudaGraphKernelNodeGetParams(cudaGraphNode_t handle, cudaKernelNodePar
   Node* node = node_of(handle);
   if (node == nullptr || p == nullptr || node->type != NodeType::kernel) return result(1);
   *p = {};
-  if (node->parameters.size() == sizeof *p) std::memcpy(static_cast<void*>(p), node->parameters.data(), sizeof *p);
+  if (node->parameters.size() == sizeof *p)
+    std::memcpy(static_cast<void*>(p), node->parameters.data(), sizeof *p);
   p->kernelParams = node->argument_pointers.data();
   return cudaSuccess;
 }
@@ -240,10 +266,12 @@ cudaError cudaGraphKernelNodeSetParams(cudaGraphNode_t handle, const cudaKernelN
   if (node == nullptr || p == nullptr) return result(1);
   return result(set_kernel(*node, *p));
 }
-cudaError cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t handle, const cudaKernelNodeParams* p) {
+cudaError cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t handle,
+                                           const cudaKernelNodeParams* p) {
   session::Call call;
   Node* node = node_of(handle);
-  if (session::state().executables.find(exec) == nullptr || node == nullptr || p == nullptr) return result(1);
+  if (session::state().executables.find(exec) == nullptr || node == nullptr || p == nullptr)
+    return result(1);
   if (int error = set_kernel(*node, *p)) return result(error);
   return result(session::executable_changed(exec, *node));
 }
@@ -255,12 +283,20 @@ cudaError cudaGraphDestroyNode(cudaGraphNode_t handle) {
 }
 
 #if MAYA_CUDA_MAJOR >= 12
-cudaError cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) { return instantiate(exec, graph); }
+cudaError cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+  return instantiate(exec, graph);
+}
 #endif
-cudaError cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) { return instantiate(exec, graph); }
-cudaError cudaGraphInstantiateWithParams(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphInstantiateParams* p) {
+cudaError cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                        unsigned long long) {
+  return instantiate(exec, graph);
+}
+cudaError cudaGraphInstantiateWithParams(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                         cudaGraphInstantiateParams* p) {
   cudaError error = instantiate(exec, graph);
-  if (p != nullptr) p->result_out = error ? cudaGraphInstantiateError : cudaGraphInstantiateSuccess, p->errNode_out = nullptr;
+  if (p != nullptr)
+    p->result_out = error ? cudaGraphInstantiateError : cudaGraphInstantiateSuccess,
+    p->errNode_out = nullptr;
   return error;
 }
 cudaError cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
@@ -268,17 +304,21 @@ cudaError cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return result(session::graph_launch(exec, stream));
 }
 cudaError cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
-  if (session::state().executables.find(exec) == nullptr || !session::valid_stream(stream)) return result(1);
+  if (session::state().executables.find(exec) == nullptr || !session::valid_stream(stream))
+    return result(1);
   return cudaSuccess;
 }
 cudaError cudaGraphExecDestroy(cudaGraphExec_t exec) {
   session::Call call;
   return result(session::graph_exec_destroy(exec));
 }
-cudaError cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info) {
+cudaError cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                              cudaGraphExecUpdateResultInfo* info) {
   session::Call call;
   int error = session::graph_update(exec, graph);
-  if (info != nullptr) *info = {error ? cudaGraphExecUpdateErrorTopologyChanged : cudaGraphExecUpdateSuccess, nullptr, nullptr};
+  if (info != nullptr)
+    *info = {error ? cudaGraphExecUpdateErrorTopologyChanged : cudaGraphExecUpdateSuccess, nullptr,
+             nullptr};
   return result(error);
 }
 cudaError cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long* flags) {
@@ -298,7 +338,8 @@ cudaError cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) 
   return result(session::graph_print(graph, path));
 }
 
-cudaError cudaUserObjectCreate(cudaUserObject_t* out, void* object, cudaHostFn_t destroy, unsigned references, unsigned) {
+cudaError cudaUserObjectCreate(cudaUserObject_t* out, void* object, cudaHostFn_t destroy,
+                               unsigned references, unsigned) {
   if (out == nullptr || destroy == nullptr || references == 0) return result(1);
   cudart::hand_out(out, new UserObject{object, destroy, references});
   return cudaSuccess;
@@ -319,7 +360,8 @@ cudaError cudaUserObjectRelease(cudaUserObject_t handle, unsigned count) {
   }
   return cudaSuccess;
 }
-cudaError cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned, unsigned) {
+cudaError cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned,
+                                    unsigned) {
   return result(graph_of(graph) == nullptr || object == nullptr ? 1 : 0);
 }
 cudaError cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned) {

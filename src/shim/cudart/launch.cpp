@@ -8,19 +8,22 @@ namespace {
 
 constexpr int invalid_device_function = 98;
 
-cudaError launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+cudaError launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
+                 void* stream) {
   session::Call call;
   session::Function* function = session::registered_function(host);
   if (function == nullptr) [[unlikely]]
     return result(session::ready() ? session::ready() : invalid_device_function);
-  Geometry geometry{{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<std::uint32_t>(shared), 0};
+  Geometry geometry{
+      {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<std::uint32_t>(shared), 0};
   return result(session::launch(*function, geometry, arguments, stream));
 }
 
 session::Function* resolved(const void* host, int& error) {
   session::Function* function = session::registered_function(host);
   error = session::touch();
-  if (error == 0) error = function == nullptr ? invalid_device_function : session::resolve(*function);
+  if (error == 0)
+    error = function == nullptr ? invalid_device_function : session::resolve(*function);
   return error == 0 ? function : nullptr;
 }
 
@@ -28,29 +31,38 @@ session::Function* resolved(const void* host, int& error) {
 
 extern "C" {
 
-cudaError cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+cudaError cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                           size_t shared, void* stream) {
   return launch(function, grid, block, arguments, shared, stream);
 }
 
-cudaError cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
-  return launch(function, grid, block, arguments, shared, stream ? stream : cudaStreamPerThreadHandle());
+cudaError cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, void** arguments,
+                                size_t shared, void* stream) {
+  return launch(function, grid, block, arguments, shared,
+                stream ? stream : cudaStreamPerThreadHandle());
 }
 
-cudaError cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+cudaError cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                      size_t shared, void* stream) {
   return launch(function, grid, block, arguments, shared, stream);
 }
 
-cudaError __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+cudaError __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                             size_t shared, void* stream) {
   return launch(kernel, grid, block, arguments, shared, stream);
 }
 
-cudaError __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
-  return launch(kernel, grid, block, arguments, shared, stream ? stream : cudaStreamPerThreadHandle());
+cudaError __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                                  size_t shared, void* stream) {
+  return launch(kernel, grid, block, arguments, shared,
+                stream ? stream : cudaStreamPerThreadHandle());
 }
 
-cudaError cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
+cudaError cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                              void** arguments) {
   if (config == nullptr) return result(1);
-  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+  return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
+                config->stream);
 }
 
 cudaError cudaLaunchHostFunc(void* stream, cudaHostFn_t function, void* data) {
@@ -80,7 +92,8 @@ cudaError cudaFuncSetAttribute(const void* host, int attribute, int value) {
   session::Call call;
   int error = 0;
   session::Function* function = resolved(host, error);
-  return result(function == nullptr ? error : session::set_kernel_attribute(*function, attribute, value));
+  return result(function == nullptr ? error
+                                    : session::set_kernel_attribute(*function, attribute, value));
 }
 
 cudaError cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attribute, int value, int) {
@@ -114,7 +127,9 @@ cudaError cudaGetKernel(cudaKernel_t* to, const void* host) {
   return cudaSuccess;
 }
 
-cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared, unsigned) {
+cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host,
+                                                                 int threads, size_t shared,
+                                                                 unsigned) {
   session::Call call;
   int error = 0;
   session::Function* function = resolved(host, error);
@@ -123,22 +138,26 @@ cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, co
   return result(session::occupancy(*function, threads, shared, *blocks));
 }
 
-cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads, size_t shared) {
+cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
+                                                        size_t shared) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, threads, shared, 0);
 }
 
-cudaError cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* host, int blocks, int) {
+cudaError cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* host, int blocks,
+                                                    int) {
   int error = 0;
   session::Function* function = resolved(host, error);
   if (function == nullptr) return result(error);
   if (bytes == nullptr || blocks <= 0) return result(1);
   const auto& gpu = session::gpu();
-  std::int64_t per_block = std::min<std::int64_t>(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block_optin);
+  std::int64_t per_block =
+      std::min<std::int64_t>(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block_optin);
   *bytes = static_cast<size_t>(std::max<std::int64_t>(per_block - function->code.static_shared, 0));
   return cudaSuccess;
 }
 
-cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host, const cudaLaunchConfig_t* config) {
+cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host,
+                                         const cudaLaunchConfig_t* config) {
   session::Call call;
   int error = 0;
   session::Function* function = resolved(host, error);
@@ -151,10 +170,12 @@ cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host, const 
       const auto& d = config->attrs[i].val.clusterDim;
       size = d.x * d.y * d.z;
     }
-  return result(session::active_clusters(*function, static_cast<int>(b.x * b.y * b.z), config->dynamicSmemBytes, size, *clusters));
+  return result(session::active_clusters(*function, static_cast<int>(b.x * b.y * b.z),
+                                         config->dynamicSmemBytes, size, *clusters));
 }
 
-cudaError cudaOccupancyMaxPotentialClusterSize(int* size, const void* host, const cudaLaunchConfig_t*) {
+cudaError cudaOccupancyMaxPotentialClusterSize(int* size, const void* host,
+                                               const cudaLaunchConfig_t*) {
   int error = 0;
   if (resolved(host, error) == nullptr) return result(error);
   if (size == nullptr) return result(1);

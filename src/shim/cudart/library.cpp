@@ -1,4 +1,5 @@
-// Modules loaded at run time through the runtime's library calls, and the way from runtime to driver.
+// Modules loaded at run time through the runtime's library calls, and the way from runtime to
+// driver.
 #include <dlfcn.h>
 
 #include <fstream>
@@ -17,7 +18,8 @@ session::Module* module_of(void* library) { return session::state().modules.find
 
 using ProcAddress = int (*)(const char*, void**, int, unsigned long long, int*);
 
-cudaError entry_point(const char* name, void** function, unsigned version, unsigned long long flags, int* status) {
+cudaError entry_point(const char* name, void** function, unsigned version, unsigned long long flags,
+                      int* status) {
   static auto find = reinterpret_cast<ProcAddress>(dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
   if (name == nullptr || function == nullptr) return result(1);
   int answer = 1;
@@ -31,20 +33,25 @@ cudaError entry_point(const char* name, void** function, unsigned version, unsig
 
 extern "C" {
 
-cudaError cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags, int* status) {
+cudaError cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                  int* status) {
   return entry_point(name, function, MAYA_CUDA_MAJOR >= 13 ? 13020 : 12090, flags, status);
 }
-cudaError cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, unsigned long long flags, int* status) {
+cudaError cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                           unsigned long long flags, int* status) {
   return entry_point(name, function, version, flags, status);
 }
-cudaError cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long flags, int* status) {
+cudaError cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long flags,
+                                       int* status) {
   return cudaGetDriverEntryPoint(name, function, flags | cudaEnablePerThreadDefaultStream, status);
 }
-cudaError cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version, unsigned long long flags, int* status) {
+cudaError cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** function, unsigned version,
+                                                unsigned long long flags, int* status) {
   return entry_point(name, function, version, flags | cudaEnablePerThreadDefaultStream, status);
 }
 
-cudaError cudaLibraryLoadData(cudaLibrary_t* library, const void* data, void*, void**, unsigned, void*, void**, unsigned) {
+cudaError cudaLibraryLoadData(cudaLibrary_t* library, const void* data, void*, void**, unsigned,
+                              void*, void**, unsigned) {
   session::Call call;
   session::Module* module = nullptr;
   if (library == nullptr) return result(1);
@@ -53,7 +60,8 @@ cudaError cudaLibraryLoadData(cudaLibrary_t* library, const void* data, void*, v
   return result(error);
 }
 
-cudaError cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, void* a, void** b, unsigned c, void* d, void** e, unsigned f) {
+cudaError cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, void* a, void** b,
+                                  unsigned c, void* d, void** e, unsigned f) {
   if (path == nullptr) return result(1);
   std::ifstream in(path, std::ios::binary);
   if (!in) return result(session::code::file_not_found);
@@ -84,7 +92,8 @@ cudaError cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t library) {
   return cudaSuccess;
 }
 
-cudaError cudaLibraryGetGlobal(void** address, size_t* bytes, cudaLibrary_t library, const char* name) {
+cudaError cudaLibraryGetGlobal(void** address, size_t* bytes, cudaLibrary_t library,
+                               const char* name) {
   session::Call call;
   session::Module* module = module_of(library);
   if (module == nullptr || name == nullptr) return result(400);
@@ -94,7 +103,8 @@ cudaError cudaLibraryGetGlobal(void** address, size_t* bytes, cudaLibrary_t libr
   if (error == 0 && bytes != nullptr) *bytes = size;
   return result(error);
 }
-cudaError cudaLibraryGetManaged(void** address, size_t* bytes, cudaLibrary_t library, const char* name) {
+cudaError cudaLibraryGetManaged(void** address, size_t* bytes, cudaLibrary_t library,
+                                const char* name) {
   return cudaLibraryGetGlobal(address, bytes, library, name);
 }
 cudaError cudaLibraryGetUnifiedFunction(void** function, cudaLibrary_t library, const char*) {

@@ -1,5 +1,5 @@
-#include <cstring>
 #include <unistd.h>
+#include <cstring>
 
 #include "shim/cudart/result.h"
 
@@ -10,7 +10,8 @@ using device::MemoryKind;
 
 namespace {
 
-// What travels between processes: where the memory is, in the exporting process and on which device.
+// What travels between processes: where the memory is, in the exporting process and on which
+// device.
 struct IpcMemory {
   char magic[8];
   std::uint64_t address, bytes;
@@ -32,7 +33,8 @@ cudaError attributes(Attributes* a, const void* address) {
       a->type = cudaMemoryTypeManaged, a->devicePointer = a->hostPointer = p;
       break;
     case session::Where::device:
-      if (session::state().memory.extent(reinterpret_cast<std::uint64_t>(address)) == 0) return result(1);
+      if (session::state().memory.extent(reinterpret_cast<std::uint64_t>(address)) == 0)
+        return result(1);
       a->type = cudaMemoryTypeDevice, a->devicePointer = p;
       break;
     case session::Where::pinned:
@@ -73,8 +75,10 @@ cudaError cudaMallocPitch(void** address, size_t* pitch, size_t width, size_t he
 cudaError cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) {
   session::Call call;
   if (pitched == nullptr) return result(1);
-  pitched->pitch = (extent.width + 511) / 512 * 512, pitched->xsize = extent.width, pitched->ysize = extent.height;
-  return result(session::allocate(&pitched->ptr, pitched->pitch * extent.height * extent.depth, MemoryKind::device));
+  pitched->pitch = (extent.width + 511) / 512 * 512, pitched->xsize = extent.width,
+  pitched->ysize = extent.height;
+  return result(session::allocate(&pitched->ptr, pitched->pitch * extent.height * extent.depth,
+                                  MemoryKind::device));
 }
 cudaError cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream) {
   session::Call call;
@@ -127,31 +131,44 @@ cudaError cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-cudaError cudaPointerGetAttributes(cudaPointerAttributes* a, const void* address) { return attributes(a, address); }
+cudaError cudaPointerGetAttributes(cudaPointerAttributes* a, const void* address) {
+  return attributes(a, address);
+}
 
-cudaError cudaMemAdvise(const void*, size_t, int, cudaMemLocation) { return result(session::ready()); }
-cudaError cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return result(session::ready()); }
-cudaError cudaMemAdvise_v2(const void*, size_t, int, cudaMemLocation) { return result(session::ready()); }
-cudaError cudaMemPrefetchAsync_v2(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return result(session::ready()); }
+cudaError cudaMemAdvise(const void*, size_t, int, cudaMemLocation) {
+  return result(session::ready());
+}
+cudaError cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return result(session::ready());
+}
+cudaError cudaMemAdvise_v2(const void*, size_t, int, cudaMemLocation) {
+  return result(session::ready());
+}
+cudaError cudaMemPrefetchAsync_v2(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {
+  return result(session::ready());
+}
 
 cudaError cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   if (int error = session::ready()) return result(error);
   if (pool == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count()) return result(session::code::invalid_device);
+  if (device < 0 || device >= session::state().device_count())
+    return result(session::code::invalid_device);
   cudart::hand_out(pool, session::state().default_pools[static_cast<size_t>(device)]);
   return cudaSuccess;
 }
 cudaError cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
   if (int error = session::ready()) return result(error);
   if (pool == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count()) return result(session::code::invalid_device);
+  if (device < 0 || device >= session::state().device_count())
+    return result(session::code::invalid_device);
   cudart::hand_out(pool, session::state().current_pools[static_cast<size_t>(device)]);
   return cudaSuccess;
 }
 cudaError cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   if (int error = session::ready()) return result(error);
   if (pool_of(pool) == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count()) return result(session::code::invalid_device);
+  if (device < 0 || device >= session::state().device_count())
+    return result(session::code::invalid_device);
   session::state().current_pools[static_cast<size_t>(device)] = pool_of(pool);
   return cudaSuccess;
 }
@@ -185,17 +202,32 @@ cudaError cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void* value
   switch (attribute) {
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies: *static_cast<int*>(value) = 1; break;
-    case cudaMemPoolAttrReleaseThreshold: *static_cast<std::uint64_t*>(value) = found->release_threshold; break;
-    case cudaMemPoolAttrReservedMemCurrent: *static_cast<std::uint64_t*>(value) = found->reserved; break;
-    case cudaMemPoolAttrReservedMemHigh: *static_cast<std::uint64_t*>(value) = found->reserved_high; break;
-    case cudaMemPoolAttrUsedMemCurrent: *static_cast<std::uint64_t*>(value) = found->used; break;
-    case cudaMemPoolAttrUsedMemHigh: *static_cast<std::uint64_t*>(value) = found->used_high; break;
-    default: return result(1);
+    case cudaMemPoolReuseAllowInternalDependencies:
+      *static_cast<int*>(value) = 1;
+      break;
+    case cudaMemPoolAttrReleaseThreshold:
+      *static_cast<std::uint64_t*>(value) = found->release_threshold;
+      break;
+    case cudaMemPoolAttrReservedMemCurrent:
+      *static_cast<std::uint64_t*>(value) = found->reserved;
+      break;
+    case cudaMemPoolAttrReservedMemHigh:
+      *static_cast<std::uint64_t*>(value) = found->reserved_high;
+      break;
+    case cudaMemPoolAttrUsedMemCurrent:
+      *static_cast<std::uint64_t*>(value) = found->used;
+      break;
+    case cudaMemPoolAttrUsedMemHigh:
+      *static_cast<std::uint64_t*>(value) = found->used_high;
+      break;
+    default:
+      return result(1);
   }
   return cudaSuccess;
 }
-cudaError cudaMemPoolSetAccess(cudaMemPool_t pool, const void*, size_t) { return result(pool_of(pool) ? 0 : 1); }
+cudaError cudaMemPoolSetAccess(cudaMemPool_t pool, const void*, size_t) {
+  return result(pool_of(pool) ? 0 : 1);
+}
 cudaError cudaMemPoolGetAccess(int* flags, cudaMemPool_t pool, cudaMemLocation*) {
   if (flags == nullptr || pool_of(pool) == nullptr) return result(1);
   *flags = cudaMemAccessFlagsProtReadWrite;
@@ -204,7 +236,8 @@ cudaError cudaMemPoolGetAccess(int* flags, cudaMemPool_t pool, cudaMemLocation*)
 cudaError cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
   session::Pool* found = pool_of(pool);
   if (found == nullptr) return result(1);
-  found->reserved = std::max<std::uint64_t>(found->used, std::min<std::uint64_t>(found->reserved, keep));
+  found->reserved =
+      std::max<std::uint64_t>(found->used, std::min<std::uint64_t>(found->reserved, keep));
   return cudaSuccess;
 }
 cudaError cudaDeviceGetGraphMemAttribute(int, int, void* value) {
@@ -219,7 +252,11 @@ cudaError cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* address) {
   session::Call call;
   auto allocation = session::state().memory.find(reinterpret_cast<std::uint64_t>(address));
   if (handle == nullptr || !allocation) return result(1);
-  IpcMemory memory{{}, allocation->address, allocation->bytes, getpid(), session::physical_device(allocation->device)};
+  IpcMemory memory{{},
+                   allocation->address,
+                   allocation->bytes,
+                   getpid(),
+                   session::physical_device(allocation->device)};
   std::memcpy(memory.magic, ipc_magic, 8);
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &memory, sizeof memory);
@@ -242,7 +279,8 @@ cudaError cudaIpcCloseMemHandle(void* address) {
 }
 cudaError cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
   auto* found = session::state().events.find(event);
-  if (handle == nullptr || found == nullptr || !(found->flags & cudaEventInterprocess)) return result(1);
+  if (handle == nullptr || found == nullptr || !(found->flags & cudaEventInterprocess))
+    return result(1);
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &found->id, sizeof found->id);
   return cudaSuccess;

@@ -1,5 +1,5 @@
-// Called by the program's own start-up code, once per fat binary and kernel: importing torch makes tens of
-// thousands of these calls, so they only take notes.
+// Called by the program's own start-up code, once per fat binary and kernel: importing torch makes
+// tens of thousands of these calls, so they only take notes.
 #include "session/notes.h"
 #include "shim/cudart/result.h"
 
@@ -30,15 +30,18 @@ void __cudaUnregisterFatBinary(void** handle) {
   session::unregister_binary(reinterpret_cast<session::Module*>(handle));
 }
 
-void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, void*,
+                            void*, void*, void*, int*) {
   session::register_function(reinterpret_cast<session::Module*>(handle), host, name);
 }
 
-void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int, int) {
+void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int,
+                       int) {
   session::register_variable(reinterpret_cast<session::Module*>(handle), host, name, bytes);
 }
 
-void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int, size_t bytes, int, int) {
+void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int,
+                              size_t bytes, int, int) {
   session::register_variable(reinterpret_cast<session::Module*>(handle), host, name, bytes);
 }
 

@@ -17,7 +17,9 @@ cudaError cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int
 cudaError cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaStreamCreateWithPriority(stream, flags, 0);
 }
-cudaError cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+cudaError cudaStreamCreate(cudaStream_t* stream) {
+  return cudaStreamCreateWithPriority(stream, 0, 0);
+}
 
 cudaError cudaStreamDestroy(cudaStream_t stream) {
   session::Call call;
@@ -36,7 +38,8 @@ cudaError cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned f
   return result(session::stream_wait_event(stream, event, flags));
 }
 
-cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                unsigned) {
   session::Call call;
   struct Bound {
     cudaStreamCallback_t callback;
@@ -45,11 +48,14 @@ cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callba
   };
   if (callback == nullptr) return result(1);
   auto* bound = new Bound{callback, stream, data};
-  return result(session::stream_host_function(stream, [](void* p) {
-    auto* b = static_cast<Bound*>(p);
-    b->callback(b->stream, 0, b->data);
-    delete b;
-  }, bound));
+  return result(session::stream_host_function(
+      stream,
+      [](void* p) {
+        auto* b = static_cast<Bound*>(p);
+        b->callback(b->stream, 0, b->data);
+        delete b;
+      },
+      bound));
 }
 
 cudaError cudaStreamGetPriority(cudaStream_t handle, int* priority) {
@@ -93,7 +99,8 @@ cudaError cudaStreamBeginCapture(cudaStream_t stream, int mode) {
   session::Call call;
   return result(session::capture_begin(stream, mode));
 }
-cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, void* graph, void* const* after, const void*, size_t count, int mode) {
+cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, void* graph, void* const* after,
+                                        const void*, size_t count, int mode) {
   session::Call call;
   auto* into = session::state().graphs.find(graph);
   if (into == nullptr) return result(1);
@@ -140,32 +147,38 @@ int update_dependencies(void* stream, void* const* nodes, size_t count, unsigned
 
 extern "C" {
 
-cudaError cudaStreamGetCaptureInfo_v2(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
-                                      const cudaGraphNode_t** after, size_t* count) {
+cudaError cudaStreamGetCaptureInfo_v2(cudaStream_t stream, int* status, unsigned long long* id,
+                                      cudaGraph_t* graph, const cudaGraphNode_t** after,
+                                      size_t* count) {
   return result(capture_info(stream, status, id, graph, after, count));
 }
-cudaError cudaStreamGetCaptureInfo_v3(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
-                                      const cudaGraphNode_t** after, const cudaGraphEdgeData** edges, size_t* count) {
+cudaError cudaStreamGetCaptureInfo_v3(cudaStream_t stream, int* status, unsigned long long* id,
+                                      cudaGraph_t* graph, const cudaGraphNode_t** after,
+                                      const cudaGraphEdgeData** edges, size_t* count) {
   if (edges != nullptr) *edges = nullptr;
   return result(capture_info(stream, status, id, graph, after, count));
 }
 
 #if MAYA_CUDA_MAJOR >= 13
-cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, int* status, unsigned long long* id, cudaGraph_t* graph,
-                                   const cudaGraphNode_t** after, const cudaGraphEdgeData** edges, size_t* count) {
+cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, int* status, unsigned long long* id,
+                                   cudaGraph_t* graph, const cudaGraphNode_t** after,
+                                   const cudaGraphEdgeData** edges, size_t* count) {
   return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, after, edges, count);
 }
-cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, const void*, size_t count, unsigned flags) {
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, const void*,
+                                              size_t count, unsigned flags) {
   return result(update_dependencies(stream, nodes, count, flags));
 }
 #else
 cudaError cudaStreamGetCaptureInfo(cudaStream_t stream, int* status, unsigned long long* id) {
   return result(capture_info(stream, status, id, nullptr, nullptr, nullptr));
 }
-cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, size_t count, unsigned flags) {
+cudaError cudaStreamUpdateCaptureDependencies(cudaStream_t stream, void* const* nodes, size_t count,
+                                              unsigned flags) {
   return result(update_dependencies(stream, nodes, count, flags));
 }
-cudaError cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, void* const* nodes, const void*, size_t count, unsigned flags) {
+cudaError cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, void* const* nodes,
+                                                 const void*, size_t count, unsigned flags) {
   return result(update_dependencies(stream, nodes, count, flags));
 }
 #endif

@@ -15,8 +15,10 @@ struct Type {
 };
 
 bool type_of(int type, Type& out) {
-  static const Type types[] = {{DType::i8, 1},  {DType::u8, 1},  {DType::i32, 4}, {DType::i32, 4},  {DType::i64, 8},    {DType::i64, 8},
-                               {DType::f16, 2}, {DType::f32, 4}, {DType::f64, 8}, {DType::bf16, 2}, {DType::f8e4m3, 1}, {DType::f8e5m2, 1}};
+  static const Type types[] = {{DType::i8, 1},   {DType::u8, 1},     {DType::i32, 4},
+                               {DType::i32, 4},  {DType::i64, 8},    {DType::i64, 8},
+                               {DType::f16, 2},  {DType::f32, 4},    {DType::f64, 8},
+                               {DType::bf16, 2}, {DType::f8e4m3, 1}, {DType::f8e5m2, 1}};
   if (type < 0 || type > 11) return false;
   out = types[type];
   return true;
@@ -24,19 +26,26 @@ bool type_of(int type, Type& out) {
 
 ReduceOp reduce_of(int op) {
   switch (op) {
-    case ncclSum: return ReduceOp::sum;
-    case ncclProd: return ReduceOp::product;
-    case ncclMax: return ReduceOp::max;
-    case ncclMin: return ReduceOp::min;
-    case ncclAvg: return ReduceOp::average;
-    default: return ReduceOp::other;
+    case ncclSum:
+      return ReduceOp::sum;
+    case ncclProd:
+      return ReduceOp::product;
+    case ncclMax:
+      return ReduceOp::max;
+    case ncclMin:
+      return ReduceOp::min;
+    case ncclAvg:
+      return ReduceOp::average;
+    default:
+      return ReduceOp::other;
   }
 }
 
 std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
 
 template <class T>
-void fold(const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to, std::uint64_t bytes, ReduceOp op) {
+void fold(const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to,
+          std::uint64_t bytes, ReduceOp op) {
   auto* out = static_cast<T*>(to);
   for (std::uint64_t i = 0; i < bytes / sizeof(T); ++i) {
     T sum{};
@@ -59,15 +68,23 @@ void fold(const std::vector<std::vector<char>>& in, std::uint64_t offset, void* 
   }
 }
 
-bool fold_any(DType type, const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to, std::uint64_t bytes, ReduceOp op) {
+bool fold_any(DType type, const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to,
+              std::uint64_t bytes, ReduceOp op) {
   switch (type) {
-    case DType::i8: return fold<std::int8_t>(in, offset, to, bytes, op), true;
-    case DType::u8: return fold<std::uint8_t>(in, offset, to, bytes, op), true;
-    case DType::i32: return fold<std::int32_t>(in, offset, to, bytes, op), true;
-    case DType::i64: return fold<std::int64_t>(in, offset, to, bytes, op), true;
-    case DType::f32: return fold<float>(in, offset, to, bytes, op), true;
-    case DType::f64: return fold<double>(in, offset, to, bytes, op), true;
-    default: return false;
+    case DType::i8:
+      return fold<std::int8_t>(in, offset, to, bytes, op), true;
+    case DType::u8:
+      return fold<std::uint8_t>(in, offset, to, bytes, op), true;
+    case DType::i32:
+      return fold<std::int32_t>(in, offset, to, bytes, op), true;
+    case DType::i64:
+      return fold<std::int64_t>(in, offset, to, bytes, op), true;
+    case DType::f32:
+      return fold<float>(in, offset, to, bytes, op), true;
+    case DType::f64:
+      return fold<double>(in, offset, to, bytes, op), true;
+    default:
+      return false;
   }
 }
 
@@ -79,19 +96,24 @@ class Result : public device::Values::Pending {
   CollectiveKind kind{};
   ReduceOp op{};
   DType type{};
-  int rank{}, size{}, source{};  // source: whose data (broadcast root, all-gather chunk, all-to-all peer)
+  int rank{}, size{},
+      source{};  // source: whose data (broadcast root, all-gather chunk, all-to-all peer)
 
   bool resolve(void* to, std::uint64_t bytes) override {
-    if (kind == CollectiveKind::broadcast || kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all) {
+    if (kind == CollectiveKind::broadcast || kind == CollectiveKind::all_gather ||
+        kind == CollectiveKind::all_to_all) {
       auto entry = exchange->await(source, key, nccl::patience_seconds());
-      std::uint64_t offset = kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
+      std::uint64_t offset =
+          kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
       if (!entry.known || entry.data.size() < offset + bytes) return false;
       std::memcpy(to, entry.data.data() + offset, bytes);
       return true;
     }
-    if (op == ReduceOp::other || kind == CollectiveKind::gather || kind == CollectiveKind::scatter) return false;
+    if (op == ReduceOp::other || kind == CollectiveKind::gather || kind == CollectiveKind::scatter)
+      return false;
     std::vector<std::vector<char>> in;
-    std::uint64_t offset = kind == CollectiveKind::reduce_scatter ? static_cast<std::uint64_t>(rank) * bytes : 0;
+    std::uint64_t offset =
+        kind == CollectiveKind::reduce_scatter ? static_cast<std::uint64_t>(rank) * bytes : 0;
     for (auto& entry : exchange->gather(key, nccl::patience_seconds())) {
       if (!entry.known || entry.data.size() < offset + bytes) return false;
       in.push_back(std::move(entry.data));
@@ -130,8 +152,8 @@ struct Request {
   int root = -1;
 };
 
-// A buffer of which a part is known travels with zeros for the rest: objects are gathered in buffers that are as
-// large as the largest of them.
+// A buffer of which a part is known travels with zeros for the rest: objects are gathered in
+// buffers that are as large as the largest of them.
 void post_known(Communicator& c, std::uint64_t key, const void* from, std::uint64_t bytes) {
   auto& values = session::state().values;
   if (!values.any(address(from), bytes)) return c.exchange->post(key, nullptr, bytes);
@@ -147,7 +169,8 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
   bool receives = q.receive != nullptr && q.receive_bytes > 0 && (!root_only || q.root == c.rank);
   std::uint64_t largest = std::max(q.send_bytes, q.receive_bytes);
   if (c.size == 1 || !c.exchange) {
-    if (receives && q.send != nullptr) values.copy(address(q.receive), address(q.send), std::min(q.send_bytes, q.receive_bytes));
+    if (receives && q.send != nullptr)
+      values.copy(address(q.receive), address(q.send), std::min(q.send_bytes, q.receive_bytes));
     return;
   }
   if (largest > nccl::value_limit(type.dtype)) {
@@ -162,13 +185,17 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
   if (!receives) return;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
     auto result = std::make_shared<Result>();
-    result->exchange = c.exchange, result->key = key, result->kind = q.kind, result->op = reduce_of(q.op);
-    result->type = type.dtype, result->rank = c.rank, result->size = c.size, result->source = source;
+    result->exchange = c.exchange, result->key = key, result->kind = q.kind,
+    result->op = reduce_of(q.op);
+    result->type = type.dtype, result->rank = c.rank, result->size = c.size,
+    result->source = source;
     values.promise(address(q.receive) + offset, bytes, result);
   };
-  if (q.kind == CollectiveKind::all_gather || q.kind == CollectiveKind::all_to_all || q.kind == CollectiveKind::gather) {
+  if (q.kind == CollectiveKind::all_gather || q.kind == CollectiveKind::all_to_all ||
+      q.kind == CollectiveKind::gather) {
     std::uint64_t chunk = q.receive_bytes / static_cast<std::uint64_t>(c.size);
-    for (int rank = 0; rank < c.size; ++rank) promise(static_cast<std::uint64_t>(rank) * chunk, chunk, rank);
+    for (int rank = 0; rank < c.size; ++rank)
+      promise(static_cast<std::uint64_t>(rank) * chunk, chunk, rank);
   } else if (q.kind == CollectiveKind::broadcast) {
     if (q.root != c.rank || q.send != q.receive) promise(0, q.receive_bytes, q.root);
   } else {
@@ -193,21 +220,25 @@ ncclResult_t run(void* handle, const Request& q, void* stream_handle, const char
     op.reduce = reduce_of(q.op);
     op.root = q.root;
     std::uint32_t number = session::state().recorder.op(op, name);
-    if (session::enqueue(*stream, trace::Kind::collective, number, 0, c->number) != 0) return ncclUnhandledCudaError;
+    if (session::enqueue(*stream, trace::Kind::collective, number, 0, c->number) != 0)
+      return ncclUnhandledCudaError;
   } else if (q.send != q.receive && q.receive_bytes > 0) {
     // One rank: NCCL copies.
-    session::Area area{.to = q.receive, .from = q.send, .width = std::min(q.send_bytes, q.receive_bytes)};
+    session::Area area{
+        .to = q.receive, .from = q.send, .width = std::min(q.send_bytes, q.receive_bytes)};
     if (area.width > 0) session::copy(area, stream_handle, true);
   }
   if (stream->capture == nullptr) exchange_values(*c, q, type);
   return ncclSuccess;
 }
 
-ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_type, int peer, void* stream_handle, bool send) {
+ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_type, int peer,
+                     void* stream_handle, bool send) {
   session::Call call;
   Communicator* c = nccl::find(handle);
   Type type{};
-  if (c == nullptr || peer < 0 || peer >= c->size || !type_of(data_type, type)) return ncclInvalidArgument;
+  if (c == nullptr || peer < 0 || peer >= c->size || !type_of(data_type, type))
+    return ncclInvalidArgument;
   session::Stream* stream = nullptr;
   if (session::find_stream(stream_handle, stream) != 0) return ncclUnhandledCudaError;
   std::uint64_t bytes = count * type.bytes;
@@ -215,7 +246,8 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
   open_group();
   PointToPoint op{send, static_cast<std::int64_t>(bytes), peer};
   std::uint32_t number = session::state().recorder.op(op, send ? "ncclSend" : "ncclRecv");
-  if (session::enqueue(*stream, trace::Kind::point_to_point, number, 0, c->number) != 0) return ncclUnhandledCudaError;
+  if (session::enqueue(*stream, trace::Kind::point_to_point, number, 0, c->number) != 0)
+    return ncclUnhandledCudaError;
   if (stream->capture != nullptr) return ncclSuccess;
   auto& values = session::state().values;
   if (!c->exchange) {
@@ -229,7 +261,8 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
     return ncclSuccess;
   }
   std::uint64_t seed[2] = {pair, ++c->messages[pair]};
-  std::uint64_t key = (std::uint64_t{1} << 61) | nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
+  std::uint64_t key = (std::uint64_t{1} << 61) |
+                      nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
   if (send) {
     post_known(*c, key, buffer, bytes);
   } else {
@@ -253,54 +286,81 @@ std::uint64_t members(void* handle) {
 
 extern "C" {
 
-ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, int type, int op, void* comm, void* stream) {
+ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, int type, int op,
+                           void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::all_reduce, send, receive, bytes, bytes, type, op}, stream, "ncclAllReduce");
+  return run(comm, {CollectiveKind::all_reduce, send, receive, bytes, bytes, type, op}, stream,
+             "ncclAllReduce");
 }
-ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, int type, int root, void* comm, void* stream) {
+ncclResult_t ncclBroadcast(const void* send, void* receive, std::size_t count, int type, int root,
+                           void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::broadcast, send, receive, bytes, bytes, type, ncclSum, root}, stream, "ncclBroadcast");
+  return run(comm, {CollectiveKind::broadcast, send, receive, bytes, bytes, type, ncclSum, root},
+             stream, "ncclBroadcast");
 }
-ncclResult_t ncclBcast(void* buffer, std::size_t count, int type, int root, void* comm, void* stream) {
+ncclResult_t ncclBcast(void* buffer, std::size_t count, int type, int root, void* comm,
+                       void* stream) {
   return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }
-ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, int type, int op, int root, void* comm, void* stream) {
+ncclResult_t ncclReduce(const void* send, void* receive, std::size_t count, int type, int op,
+                        int root, void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::reduce, send, receive, bytes, bytes, type, op, root}, stream, "ncclReduce");
+  return run(comm, {CollectiveKind::reduce, send, receive, bytes, bytes, type, op, root}, stream,
+             "ncclReduce");
 }
-ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, int type, void* comm, void* stream) {
+ncclResult_t ncclAllGather(const void* send, void* receive, std::size_t count, int type, void* comm,
+                           void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::all_gather, send, receive, bytes, bytes * members(comm), type}, stream, "ncclAllGather");
+  return run(comm, {CollectiveKind::all_gather, send, receive, bytes, bytes * members(comm), type},
+             stream, "ncclAllGather");
 }
-ncclResult_t ncclReduceScatter(const void* send, void* receive, std::size_t count, int type, int op, void* comm, void* stream) {
+ncclResult_t ncclReduceScatter(const void* send, void* receive, std::size_t count, int type, int op,
+                               void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::reduce_scatter, send, receive, bytes * members(comm), bytes, type, op}, stream, "ncclReduceScatter");
+  return run(
+      comm, {CollectiveKind::reduce_scatter, send, receive, bytes * members(comm), bytes, type, op},
+      stream, "ncclReduceScatter");
 }
-ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, int type, void* comm, void* stream) {
+ncclResult_t ncclAlltoAll(const void* send, void* receive, std::size_t count, int type, void* comm,
+                          void* stream) {
   std::uint64_t bytes = count * size_of(type) * members(comm);
-  return run(comm, {CollectiveKind::all_to_all, send, receive, bytes, bytes, type}, stream, "ncclAlltoAll");
+  return run(comm, {CollectiveKind::all_to_all, send, receive, bytes, bytes, type}, stream,
+             "ncclAlltoAll");
 }
-ncclResult_t ncclGather(const void* send, void* receive, std::size_t count, int type, int root, void* comm, void* stream) {
+ncclResult_t ncclGather(const void* send, void* receive, std::size_t count, int type, int root,
+                        void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::gather, send, receive, bytes, bytes * members(comm), type, ncclSum, root}, stream, "ncclGather");
+  return run(
+      comm,
+      {CollectiveKind::gather, send, receive, bytes, bytes * members(comm), type, ncclSum, root},
+      stream, "ncclGather");
 }
-ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, int type, int root, void* comm, void* stream) {
+ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, int type, int root,
+                         void* comm, void* stream) {
   std::uint64_t bytes = count * size_of(type);
-  return run(comm, {CollectiveKind::scatter, send, receive, bytes * members(comm), bytes, type, ncclSum, root}, stream, "ncclScatter");
+  return run(
+      comm,
+      {CollectiveKind::scatter, send, receive, bytes * members(comm), bytes, type, ncclSum, root},
+      stream, "ncclScatter");
 }
-ncclResult_t ncclSend(const void* send, std::size_t count, int type, int peer, void* comm, void* stream) {
+ncclResult_t ncclSend(const void* send, std::size_t count, int type, int peer, void* comm,
+                      void* stream) {
   return message(comm, const_cast<void*>(send), count, type, peer, stream, true);
 }
-ncclResult_t ncclRecv(void* receive, std::size_t count, int type, int peer, void* comm, void* stream) {
+ncclResult_t ncclRecv(void* receive, std::size_t count, int type, int peer, void* comm,
+                      void* stream) {
   return message(comm, receive, count, type, peer, stream, false);
 }
 
-// A pre-multiplied sum costs what a sum costs; the factor only matters for values, which it makes unknown.
+// A pre-multiplied sum costs what a sum costs; the factor only matters for values, which it makes
+// unknown.
 ncclResult_t ncclRedOpCreatePreMulSum(int* op, void*, int, int, void* comm) {
   if (op == nullptr || nccl::find(comm) == nullptr) return ncclInvalidArgument;
   *op = ncclNumOps;
   return ncclSuccess;
 }
-ncclResult_t ncclRedOpDestroy(int op, void* comm) { return op >= ncclNumOps && nccl::find(comm) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclRedOpDestroy(int op, void* comm) {
+  return op >= ncclNumOps && nccl::find(comm) ? ncclSuccess : ncclInvalidArgument;
+}
 
 }  // extern "C"

@@ -43,15 +43,16 @@ namespace {
 constexpr std::uint64_t join_key = ~std::uint64_t{0};
 }  // namespace
 
-Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name,
-                       bool names_rank) {
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent,
+                       const std::string& name, bool names_rank) {
   auto& s = session::state();
   Communicator* made = communicators().create();
   if (made == nullptr) return nullptr;
   made->id = id, made->rank = rank, made->size = size, made->name = name;
   made->device = session::thread().device;
   if (size > 1 && !s.settings.run_directory.empty())
-    made->exchange = std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
+    made->exchange =
+        std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
   made->names_rank = parent == 0 && names_rank;
   made->number = s.recorder.communicator(trace::Communicator{id, rank, size, parent, name});
   s.recorder.record(trace::Kind::communicator_create, 0, made->number);
@@ -59,10 +60,12 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
   return made;
 }
 
-// A process with several members (JAX has one for each of its GPUs) is not one of the ranks they count.
+// A process with several members (JAX has one for each of its GPUs) is not one of the ranks they
+// count.
 static void learn_rank(const Communicator& c) {
   bool only_member = c.names_rank;
-  communicators().each([&](const Communicator& other) { only_member &= &other == &c || other.id != c.id; });
+  communicators().each(
+      [&](const Communicator& other) { only_member &= &other == &c || other.id != c.id; });
   if (only_member) session::state().recorder.learn_rank(c.rank, c.size);
 }
 
@@ -70,8 +73,10 @@ bool await_members(Communicator& c) {
   if (!c.exchange) return true;
   for (int peer = 0; peer < c.size; ++peer)
     if (!c.exchange->await(peer, join_key, patience_seconds()).arrived) {
-      std::fprintf(stderr, "maya: rank %d of communicator %016llx (%d ranks) never joined; rank %d waited %.0f s\n", peer,
-                   static_cast<unsigned long long>(c.id), c.size, c.rank, patience_seconds());
+      std::fprintf(
+          stderr,
+          "maya: rank %d of communicator %016llx (%d ranks) never joined; rank %d waited %.0f s\n",
+          peer, static_cast<unsigned long long>(c.id), c.size, c.rank, patience_seconds());
       return false;
     }
   learn_rank(c);
@@ -93,8 +98,10 @@ ncclResult_t join(void** out, Communicator* made) {
 }
 
 std::string config_name(const ncclConfig_t* config) {
-  bool has_name = config != nullptr && config->size >= offsetof(ncclConfig_t, commName) + sizeof(char*);
-  return has_name && config->commName != nullptr && config->commName != reinterpret_cast<const char*>(std::intptr_t{NCCL_UNDEF_INT})
+  bool has_name =
+      config != nullptr && config->size >= offsetof(ncclConfig_t, commName) + sizeof(char*);
+  return has_name && config->commName != nullptr &&
+                 config->commName != reinterpret_cast<const char*>(std::intptr_t{NCCL_UNDEF_INT})
              ? std::string(config->commName)
              : std::string();
 }
@@ -120,7 +127,8 @@ extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
   if (version == nullptr) return ncclInvalidArgument;
-  // torch compares with what it was built for only to choose features; the newest we describe serves all.
+  // torch compares with what it was built for only to choose features; the newest we describe
+  // serves all.
   static int number = [] {
     const char* text = std::getenv("MAYA_NCCL_VERSION");
     return text != nullptr ? std::atoi(text) : 23007;
@@ -131,15 +139,24 @@ ncclResult_t ncclGetVersion(int* version) {
 
 const char* ncclGetErrorString(int code) {
   switch (code) {
-    case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case ncclInternalError: return "internal error - please report this issue to the NCCL developers";
-    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case ncclRemoteError: return "remote process exited or there was a network error";
-    case ncclInProgress: return "NCCL operation in progress";
-    default: return "unknown result code";
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
   }
 }
 const char* ncclGetLastError(void*) { return ""; }
@@ -157,10 +174,12 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRank(void** out, int size, ncclUniqueId id, int rank) {
   return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, nullptr);
 }
-ncclResult_t ncclCommInitRankConfig(void** out, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(void** out, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
   return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, config);
 }
-ncclResult_t ncclCommInitRankScalable(void** out, int size, int rank, int ids, ncclUniqueId* id, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankScalable(void** out, int size, int rank, int ids, ncclUniqueId* id,
+                                      ncclConfig_t* config) {
   if (ids < 1 || id == nullptr) return ncclInvalidArgument;
   return nccl::init(out, size, nccl::hash(id, sizeof(ncclUniqueId)), rank, config);
 }
@@ -184,7 +203,8 @@ ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
 ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclConfig_t* config) {
   session::Call call;
   Communicator* parent = find(handle);
-  if (parent == nullptr || out == nullptr || (colour < 0 && colour != NCCL_SPLIT_NOCOLOR)) return ncclInvalidArgument;
+  if (parent == nullptr || out == nullptr || (colour < 0 && colour != NCCL_SPLIT_NOCOLOR))
+    return ncclInvalidArgument;
   std::uint64_t number = ++parent->splits;
   std::vector<std::pair<nccl::Choice, int>> members;
   nccl::Choice own{colour, key};
@@ -213,14 +233,17 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
     if (members[i].second == parent->rank) rank = static_cast<int>(i);
   std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
   std::string name = nccl::config_name(config);
-  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), rank, static_cast<int>(members.size()), parent->id, name));
+  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), rank,
+                                        static_cast<int>(members.size()), parent->id, name));
 }
 
 // The members that stay, in order; the excluded ones do not call.
-ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out, ncclConfig_t* config, int) {
+ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out,
+                            ncclConfig_t* config, int) {
   session::Call call;
   Communicator* parent = find(handle);
-  if (parent == nullptr || out == nullptr || excluded == nullptr || count < 1) return ncclInvalidArgument;
+  if (parent == nullptr || out == nullptr || excluded == nullptr || count < 1)
+    return ncclInvalidArgument;
   std::vector<int> left;
   for (int rank = 0; rank < parent->size; ++rank)
     if (std::find(excluded, excluded + count, rank) == excluded + count) left.push_back(rank);
@@ -228,18 +251,24 @@ ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out, 
   if (own == left.end()) return ncclInvalidArgument;
   std::uint64_t seed[3] = {parent->id, ++parent->splits, 0x5112};
   std::string name = nccl::config_name(config);
-  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), static_cast<int>(own - left.begin()),
-                                        static_cast<int>(left.size()), parent->id, name));
+  return nccl::join(
+      out, nccl::announce(nccl::hash(seed, sizeof seed), static_cast<int>(own - left.begin()),
+                          static_cast<int>(left.size()), parent->id, name));
 }
 
-ncclResult_t ncclCommGetUniqueId(void* handle, ncclUniqueId* id) { return find(handle) ? ncclGetUniqueId(id) : ncclInvalidArgument; }
-ncclResult_t ncclCommGrow(void* handle, int size, const ncclUniqueId* id, int rank, void** out, ncclConfig_t* config) {
+ncclResult_t ncclCommGetUniqueId(void* handle, ncclUniqueId* id) {
+  return find(handle) ? ncclGetUniqueId(id) : ncclInvalidArgument;
+}
+ncclResult_t ncclCommGrow(void* handle, int size, const ncclUniqueId* id, int rank, void** out,
+                          ncclConfig_t* config) {
   if (id == nullptr) return ncclInvalidArgument;
   if (Communicator* parent = find(handle); parent != nullptr && rank < 0) rank = parent->rank;
   return nccl::init(out, size, nccl::hash(id, sizeof *id), rank, config);
 }
 
-ncclResult_t ncclCommFinalize(void* handle) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommFinalize(void* handle) {
+  return find(handle) ? ncclSuccess : ncclInvalidArgument;
+}
 ncclResult_t ncclCommDestroy(void* handle) {
   session::Call call;
   Communicator* c = find(handle);
@@ -255,8 +284,12 @@ ncclResult_t ncclCommRevoke(void* handle, int) {
   c->aborted = true;
   return ncclSuccess;
 }
-ncclResult_t ncclCommSuspend(void* handle, int) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
-ncclResult_t ncclCommResume(void* handle) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommSuspend(void* handle, int) {
+  return find(handle) ? ncclSuccess : ncclInvalidArgument;
+}
+ncclResult_t ncclCommResume(void* handle) {
+  return find(handle) ? ncclSuccess : ncclInvalidArgument;
+}
 ncclResult_t ncclCommMemStats(void* handle, int, std::uint64_t* value) {
   if (find(handle) == nullptr || value == nullptr) return ncclInvalidArgument;
   *value = 0;
@@ -284,7 +317,8 @@ ncclResult_t ncclCommCuDevice(void* handle, int* device) {
 // What follows the known members says which device-side functions there are: none.
 ncclResult_t ncclCommQueryProperties(void* handle, ncclCommProperties_t* p) {
   Communicator* c = find(handle);
-  if (c == nullptr || p == nullptr || p->size < sizeof *p || p->size > 4096) return ncclInvalidArgument;
+  if (c == nullptr || p == nullptr || p->size < sizeof *p || p->size > 4096)
+    return ncclInvalidArgument;
   std::memset(static_cast<void*>(&p->rank), 0, p->size - offsetof(ncclCommProperties_t, rank));
   p->rank = c->rank, p->nRanks = c->size, p->cudaDev = p->nvmlDev = c->device;
   return ncclSuccess;
@@ -298,7 +332,9 @@ ncclResult_t ncclCommUserRank(void* handle, int* rank) {
 
 ncclResult_t ncclMemAlloc(void** address, std::size_t bytes) {
   session::Call call;
-  return session::allocate(address, bytes, device::MemoryKind::device) == 0 ? ncclSuccess : ncclUnhandledCudaError;
+  return session::allocate(address, bytes, device::MemoryKind::device) == 0
+             ? ncclSuccess
+             : ncclUnhandledCudaError;
 }
 ncclResult_t ncclMemFree(void* address) {
   session::Call call;
@@ -309,13 +345,17 @@ ncclResult_t ncclCommRegister(void* handle, void* buffer, std::size_t, void** re
   *registration = buffer;
   return ncclSuccess;
 }
-ncclResult_t ncclCommDeregister(void* handle, void*) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommDeregister(void* handle, void*) {
+  return find(handle) ? ncclSuccess : ncclInvalidArgument;
+}
 ncclResult_t ncclCommWindowRegister(void* handle, void* buffer, std::size_t, void** window, int) {
   if (find(handle) == nullptr || window == nullptr) return ncclInvalidArgument;
   *window = buffer;
   return ncclSuccess;
 }
-ncclResult_t ncclCommWindowDeregister(void* handle, void*) { return find(handle) ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommWindowDeregister(void* handle, void*) {
+  return find(handle) ? ncclSuccess : ncclInvalidArgument;
+}
 ncclResult_t ncclWinGetUserPtr(void* handle, void* window, void** address) {
   if (find(handle) == nullptr || address == nullptr) return ncclInvalidArgument;
   *address = window;

@@ -1,4 +1,5 @@
-// A communicator of the emulated NCCL: who belongs to it, and how its members exchange small values.
+// A communicator of the emulated NCCL: who belongs to it, and how its members exchange small
+// values.
 #pragma once
 
 #include <atomic>
@@ -18,13 +19,13 @@ namespace maya::nccl {
 struct Communicator {
   std::uint64_t id{};
   int rank{}, size{1}, device{};
-  std::uint16_t number{};          // in the recording
+  std::uint16_t number{};  // in the recording
   std::shared_ptr<device::Exchange> exchange;
-  std::uint64_t sequence{};        // of collectives whose values are exchanged
-  std::unordered_map<std::uint64_t, std::uint64_t> messages;   // per (from, to): sequence
+  std::uint64_t sequence{};  // of collectives whose values are exchanged
+  std::unordered_map<std::uint64_t, std::uint64_t> messages;  // per (from, to): sequence
   std::uint64_t splits{};
   bool aborted{};
-  bool names_rank{};               // its rank may be the process's
+  bool names_rank{};  // its rank may be the process's
   std::string name;
 };
 
@@ -32,16 +33,18 @@ device::Slab<Communicator, 1 << 14>& communicators();
 inline Communicator* find(void* handle) { return communicators().find(handle); }
 
 // Joins under the id: blocks until every member has joined, as NCCL does.
-Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent, const std::string& name,
-                       bool names_rank = true);
+Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent,
+                       const std::string& name, bool names_rank = true);
 bool await_members(Communicator& communicator);
 
 std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
 
 // Largest payload whose value travels. Floats are gradients and weights, of which only small ones
-// are looked at. Integers are indices, counts and pickled objects: they travel where they are known.
+// are looked at. Integers are indices, counts and pickled objects: they travel where they are
+// known.
 constexpr std::uint64_t value_limit(DType type) {
-  const bool integer = type == DType::i8 || type == DType::u8 || type == DType::i32 || type == DType::i64;
+  const bool integer =
+      type == DType::i8 || type == DType::u8 || type == DType::i32 || type == DType::i64;
   return std::uint64_t{1} << (integer ? 30 : 16);
 }
 double patience_seconds();
