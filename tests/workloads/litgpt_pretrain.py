@@ -8,7 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import sys
 import tempfile
+
+# litgpt's hybrid sharding makes groups of as many ranks as there are GPUs to be seen when it is imported, and fails where fewer
+# are used.
+if "--devices" in sys.argv:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(int(sys.argv[sys.argv.index("--devices") + 1]))))
 
 import torch
 from litgpt import Config
@@ -35,8 +41,6 @@ if __name__ == "__main__":
     parser.add_argument("model_name")  # litgpt reads the command line again, as its own, when it saves
     parser.add_argument("--devices", type=int, default=1)
     args = parser.parse_args()
-    # Its hybrid sharding makes groups of as many ranks as there are GPUs to be seen, and fails where fewer are used.
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(args.devices)))
     steps, batch = 6, 4
     config = Config(name=args.model_name, block_size=512, vocab_size=4096, padded_vocab_size=4096, n_layer=4, n_head=8, n_embd=512,
                     n_query_groups=4, rotary_percentage=1.0, parallel_residual=False, bias=False, norm_class_name="RMSNorm",
