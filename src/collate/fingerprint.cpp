@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
-#include <unordered_set>
 
 #include "collate/hash.h"
 
@@ -144,7 +143,7 @@ class Pass {
                          (on_stream(r.kind) ? stream(r) << 32 : 0);
     // A default stream is not announced: its id is its device's number.
     if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) && r.kind != Kind::stream_create &&
-        announced_.insert(r.stream).second)
+        !device_of_stream_.contains(r.stream))
       device_of_stream_[r.stream] = device(r.stream);
     if (has_op(r.kind) || r.kind == Kind::graph_launch) ++works_[device_of(r.stream)];
     switch (r.kind) {
@@ -195,7 +194,6 @@ class Pass {
         }
         return;
       case Kind::stream_create:
-        announced_.insert(r.stream);
         device_of_stream_[r.stream] = device(r.value);
         thread.hash = mix(thread.hash, mix(head, device(r.value)));
         return;
@@ -319,7 +317,6 @@ class Pass {
   std::unordered_map<std::uint32_t, std::size_t> devices_;
   std::unordered_map<std::uint16_t, std::uint64_t> device_of_stream_;
   std::unordered_map<std::uint64_t, std::uint64_t> works_;  // by device
-  std::unordered_set<std::uint16_t> announced_;
   const Record* wide_{};
 };
 

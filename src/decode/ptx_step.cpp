@@ -1,6 +1,5 @@
 // What each instruction does.
 #include <cmath>
-#include <cstring>
 
 #include "decode/ptx_thread.h"
 

@@ -103,6 +103,14 @@ MAYA_EXPORT int check_unsafe();
 MAYA_EXPORT Node* capture_node(Stream& stream, NodeType type, const trace::Record& record);
 MAYA_EXPORT Graph* graph_create();
 MAYA_EXPORT int graph_destroy(void* handle);
+inline Node* node_of(void* handle) { return state().nodes.find(handle); }
+inline Graph* graph_of(void* handle) { return state().graphs.find(handle); }
+// What a node was given, as the caller's structure, to be handed back when it asks.
+template <class Parameters>
+void keep(Node& node, const Parameters& p) {
+  const char* bytes = reinterpret_cast<const char*>(&p);
+  node.parameters.assign(bytes, bytes + sizeof p);
+}
 MAYA_EXPORT int graph_add(void* graph, NodeType type, std::span<void* const> after, Node*& node);
 MAYA_EXPORT int graph_instantiate(void* graph, GraphExec*& executable);
 MAYA_EXPORT int graph_update(void* executable, void* graph);

@@ -20,16 +20,14 @@ const char* stand_in(const char* path) {
 
 }  // namespace
 
-#define MAYA_EXPORT extern "C" __attribute__((visibility("default")))
-
 // glibc before 2.33 exported stat as __xstat; programs built there still call that.
 #define MAYA_STAT(NAME, STRUCT)                                                               \
-  MAYA_EXPORT int NAME(const char* path, struct STRUCT* out) noexcept {                       \
+  MAYA_WRAPPER int NAME(const char* path, struct STRUCT* out) noexcept {                      \
     static constinit const maya::session::Next<int(const char*, struct STRUCT*)> real(#NAME); \
     return real.get()(stand_in(path), out);                                                   \
   }
 #define MAYA_OLD_STAT(NAME, STRUCT)                                                                \
-  MAYA_EXPORT int NAME(int version, const char* path, struct STRUCT* out) noexcept {               \
+  MAYA_WRAPPER int NAME(int version, const char* path, struct STRUCT* out) noexcept {              \
     static constinit const maya::session::Next<int(int, const char*, struct STRUCT*)> real(#NAME); \
     return real.get()(version, stand_in(path), out);                                               \
   }
@@ -39,7 +37,7 @@ MAYA_STAT(stat64, stat64)
 MAYA_OLD_STAT(__xstat, stat)
 MAYA_OLD_STAT(__xstat64, stat64)
 
-MAYA_EXPORT int access(const char* path, int mode) noexcept {
+MAYA_WRAPPER int access(const char* path, int mode) noexcept {
   static constinit const maya::session::Next<int(const char*, int)> real("access");
   return real.get()(stand_in(path), mode);
 }

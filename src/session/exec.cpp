@@ -49,8 +49,6 @@ constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp
 }  // namespace
 }  // namespace maya::session
 
-#define MAYA_WRAPPER extern "C" __attribute__((visibility("default")))
-
 MAYA_WRAPPER int execve(const char* path, char* const* words, char* const* environment) noexcept {
   maya::session::look(path, environment);
   return maya::session::real_execve.get()(path, words, environment);

@@ -14,8 +14,6 @@ constinit const maya::session::Next<Exit> real_exit("_exit");
 
 }  // namespace
 
-#define MAYA_WRAPPER extern "C" __attribute__((visibility("default")))
-
 MAYA_WRAPPER void _exit(int code) {
   maya::session::end_abruptly();
   real_exit.get()(code);

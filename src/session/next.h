@@ -5,6 +5,9 @@
 
 #include <atomic>
 
+// In front of a function of the C library, which the program then calls instead.
+#define MAYA_WRAPPER extern "C" __attribute__((visibility("default")))
+
 namespace maya::session {
 
 // Usable before any constructor has run: other libraries' may call a wrapper before ours are done.

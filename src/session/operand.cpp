@@ -31,32 +31,42 @@ std::uint16_t float_to_half(float f) {
   return sign | static_cast<std::uint16_t>(((exponent + 15) << 10) + (mantissa - 1024));
 }
 
+// Calls `use` with a value of the type that C++ has for the elements, if it has one.
+template <class Use>
+bool native(DType type, Use&& use) {
+  switch (type) {
+    case DType::i64:
+      return use(std::int64_t{}), true;
+    case DType::i32:
+      return use(std::int32_t{}), true;
+    case DType::i16:
+      return use(std::int16_t{}), true;
+    case DType::i8:
+      return use(std::int8_t{}), true;
+    case DType::u8:
+      return use(std::uint8_t{}), true;
+    case DType::f64:
+      return use(double{}), true;
+    case DType::f32:
+    case DType::tf32:
+      return use(float{}), true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::optional<Number> read(DType type, const char* p) {
-  auto as = [&](auto sample) {
-    decltype(sample) v;
-    std::memcpy(&v, p, sizeof v);
-    return static_cast<Number>(v);
-  };
+  Number number{};
+  if (native(type, [&](auto v) {
+        std::memcpy(&v, p, sizeof v);
+        number = static_cast<Number>(v);
+      }))
+    return number;
   switch (type) {
-    case DType::i64:
-      return as(std::int64_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::i8:
-      return as(std::int8_t{});
-    case DType::u8:
-      return as(std::uint8_t{});
     case DType::boolean:
       return *p != 0 ? 1 : 0;
-    case DType::f64:
-      return as(double{});
-    case DType::f32:
-    case DType::tf32:
-      return as(float{});
     case DType::f16: {
       std::uint16_t v;
       std::memcpy(&v, p, 2);
@@ -76,33 +86,17 @@ std::optional<Number> read(DType type, const char* p) {
 }
 
 bool write(DType type, char* p, Number value) {
-  auto as = [&](auto sample) {
-    decltype(sample) v{};
-    if constexpr (std::is_integral_v<decltype(sample)>)
-      v = static_cast<decltype(sample)>(static_cast<std::int64_t>(value));
-    else
-      v = static_cast<decltype(sample)>(value);
-    std::memcpy(p, &v, sizeof v);
+  if (native(type, [&](auto v) {
+        if constexpr (std::is_integral_v<decltype(v)>)
+          v = static_cast<decltype(v)>(static_cast<std::int64_t>(value));
+        else
+          v = static_cast<decltype(v)>(value);
+        std::memcpy(p, &v, sizeof v);
+      }))
     return true;
-  };
   switch (type) {
-    case DType::i64:
-      return as(std::int64_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::i8:
-      return as(std::int8_t{});
-    case DType::u8:
-      return as(std::uint8_t{});
     case DType::boolean:
       return *p = value != 0, true;
-    case DType::f64:
-      return as(double{});
-    case DType::f32:
-    case DType::tf32:
-      return as(float{});
     case DType::f16: {
       std::uint16_t v = float_to_half(static_cast<float>(value));
       return std::memcpy(p, &v, 2), true;

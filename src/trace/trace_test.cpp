@@ -39,6 +39,14 @@ class TraceTest : public testing::Test {
     encode(identity, bytes);
     writer.define(format::Define::identity, 0, bytes);
   }
+  // Never destroyed: the process ends as one that crashed.
+  Writer* begin_in_child() const {
+    auto* writer = new Writer;
+    if (!writer->open(path_)) _exit(1);
+    identify(*writer);
+    define_op(*writer, 0, Op{Fill{1}, "f", {}});
+    return writer;
+  }
   static Record launch(std::uint32_t op, std::uint32_t host_ns = 5) {
     return {Kind::launch, 0, 1, host_ns, 2, 0, op};
   }
@@ -113,10 +121,7 @@ TEST_F(TraceTest, AKilledProcessKeepsEveryRecord) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    auto* writer = new Writer;
-    if (!writer->open(path_)) _exit(1);
-    identify(*writer);
-    define_op(*writer, 0, Op{Fill{1}, "f", {}});
+    Writer* writer = begin_in_child();
     for (std::uint32_t i = 0; i < count; ++i) writer->append(launch(0, i));
     raise(SIGKILL);
   }
@@ -135,10 +140,7 @@ TEST_F(TraceTest, AFullDiskStopsTheRecordingAndNotTheProgram) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    auto* writer = new Writer;
-    if (!writer->open(path_)) _exit(1);
-    identify(*writer);
-    define_op(*writer, 0, Op{Fill{1}, "f", {}});
+    Writer* writer = begin_in_child();
     signal(SIGXFSZ, SIG_IGN);
     rlimit limit{600000, 600000};  // of the recording; the tail was allocated before
     setrlimit(RLIMIT_FSIZE, &limit);

@@ -10,20 +10,14 @@
 using namespace maya;
 using namespace maya::abi;
 using session::Graph;
+using session::graph_of;
 using session::GraphExec;
+using session::keep;
 using session::Node;
+using session::node_of;
 using session::NodeType;
 
 namespace {
-
-Node* node_of(void* handle) { return session::state().nodes.find(handle); }
-Graph* graph_of(void* handle) { return session::state().graphs.find(handle); }
-
-template <class Parameters>
-void keep(Node& node, const Parameters& p) {
-  const char* bytes = reinterpret_cast<const char*>(&p);
-  node.parameters.assign(bytes, bytes + sizeof p);
-}
 
 int set(Node& node, const CUDA_KERNEL_NODE_PARAMS& p) {
   session::Function* function = session::state().functions.find(

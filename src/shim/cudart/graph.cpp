@@ -7,14 +7,14 @@ using namespace maya;
 using namespace maya::abi;
 using cudart::result;
 using session::Graph;
+using session::graph_of;
 using session::GraphExec;
+using session::keep;
 using session::Node;
+using session::node_of;
 using session::NodeType;
 
 namespace {
-
-Node* node_of(void* handle) { return session::state().nodes.find(handle); }
-Graph* graph_of(void* handle) { return session::state().graphs.find(handle); }
 
 int add(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, NodeType type,
         Node*& node) {
@@ -23,12 +23,6 @@ int add(cudaGraphNode_t* out, void* graph, void* const* after, size_t count, Nod
   int error = session::graph_add(graph, type, {after, count}, node);
   if (error == 0) cudart::hand_out(out, node);
   return error;
-}
-
-template <class Parameters>
-void keep(Node& node, const Parameters& p) {
-  const char* bytes = reinterpret_cast<const char*>(&p);
-  node.parameters.assign(bytes, bytes + sizeof p);
 }
 
 int set_kernel(Node& node, const cudaKernelNodeParams& p) {

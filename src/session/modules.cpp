@@ -1,0 +1,212 @@
+// Kernels as the program brings them: registered by its start-up code or loaded as modules,
+// unpacked when first used.
+#include "session/calls.h"
+
+namespace maya::session {
+namespace {
+
+struct Registration {
+  Module* module{};
+  const char* name{};
+  Function* function{};
+};
+struct Variable {
+  Module* module{};
+  const char* name{};
+  std::uint64_t bytes{};
+};
+// Filled with tens of thousands of entries while torch is imported: cheap and lazy.
+std::unordered_map<const void*, Registration>& registrations() {
+  static auto* map = new std::unordered_map<const void*, Registration>(1 << 15);
+  return *map;
+}
+std::unordered_map<const void*, Variable>& registered_variables() {
+  static auto* map = new std::unordered_map<const void*, Variable>;
+  return *map;
+}
+std::mutex& registration_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+int capability() {
+  const auto& gpu = state().settings.cluster.gpu;
+  return gpu.capability_major * 10 + gpu.capability_minor;
+}
+
+int unpack_module(Module& module) {
+  if (!module.unpacked) {
+    auto set = device::unpack(module.data, capability());
+    module.fault = set.fault;
+    for (auto& image : set.images) {
+      for (auto& [name, code] : device::kernels(image))
+        module.kernels.emplace(name, std::move(code));
+      for (auto& [name, bytes] : device::variables(image)) module.variables.emplace(name, bytes);
+      if (image.is_ptx) module.ptx.push_back(std::move(image));
+    }
+    module.unpacked = true;
+  }
+  if (module.fault == device::ImageFault::no_kernel_image) return code::no_kernel_image;
+  if (module.fault == device::ImageFault::invalid) return code::invalid_image;
+  return code::success;
+}
+
+}  // namespace
+
+Module* register_binary(const void* wrapper) {
+  Module* module = state().modules.create();
+  if (module != nullptr) module->data = wrapper;
+  return module;
+}
+
+void register_function(Module* module, const void* host, const char* name) {
+  std::lock_guard guard(registration_mutex());
+  registrations()[host] = {module, name, nullptr};
+}
+
+void register_variable(Module* module, const void* host, const char* name, std::uint64_t bytes) {
+  std::lock_guard guard(registration_mutex());
+  registered_variables()[host] = {module, name, bytes};
+}
+
+void unregister_binary(Module*) {}  // at exit; what was registered stays readable for late callers
+
+Function* registered_function(const void* host) {
+  // A program may also pass a Function it got from cudaGetKernel or cuKernel…
+  static std::atomic<Function*> recent[1024];
+  auto word = reinterpret_cast<std::uintptr_t>(host);
+  auto& mine = recent[(word >> 4 ^ word >> 14) % std::size(recent)];
+  if (Function* found = mine.load(std::memory_order_acquire);
+      found != nullptr && found->host == host)
+    return found;
+  std::lock_guard guard(registration_mutex());
+  auto it = registrations().find(host);
+  if (it == registrations().end()) return state().functions.find(host);
+  if (it->second.function == nullptr) {
+    Function* function = nullptr;
+    if (it->second.module == nullptr) return nullptr;
+    function = state().functions.create();
+    if (function == nullptr) return nullptr;
+    function->module = it->second.module;
+    function->name = it->second.name;
+    function->host = host;
+    it->second.function = function;
+  }
+  mine.store(it->second.function, std::memory_order_release);
+  return it->second.function;
+}
+
+int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes) {
+  Variable variable;
+  {
+    std::lock_guard guard(registration_mutex());
+    auto it = registered_variables().find(host);
+    constexpr int invalid_symbol = 13;
+    if (it == registered_variables().end()) return invalid_symbol;
+    variable = it->second;
+  }
+  return module_variable(*variable.module, variable.name, variable.bytes, address, bytes);
+}
+
+int module_load(Module*& module, const void* data) {
+  if (int error = touch()) return error;
+  if (data == nullptr) return code::invalid_value;
+  std::size_t bytes = device::image_bytes(data);
+  if (bytes == 0) return code::invalid_image;
+  State& s = state();
+  module = s.modules.create();
+  if (module == nullptr) return code::out_of_memory;
+  // Unpack now: the program may free its copy, and a wrong architecture is reported here.
+  module->data = data;
+  int error = unpack_module(*module);
+  module->data = nullptr;
+  // A cubin by itself is Triton's: its bytes lead to the PTX kept beside it.
+  const char* image = static_cast<const char*>(data);
+  if (error == 0 && image[0] == 0x7f && image[1] == 'E') module->copy.assign(image, image + bytes);
+  if (error != 0) s.modules.destroy(module);
+  return error;
+}
+
+int module_unload(Module* module) {
+  State& s = state();
+  if (s.modules.find(module) == nullptr) return code::invalid_handle;
+  for (auto& [name, function] : module->functions) s.functions.destroy(function);
+  for (auto& [name, address] : module->addresses) s.memory.release(address);
+  s.modules.destroy(module);
+  return code::success;
+}
+
+int module_function(Module& module, const char* name, Function*& function) {
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (int error = unpack_module(module)) return error;
+  if (name == nullptr) return code::invalid_value;
+  auto [it, inserted] = module.functions.emplace(name, nullptr);
+  if (inserted) {
+    if (module.kernels.find(name) == module.kernels.end()) {
+      module.functions.erase(it);
+      return code::not_found;
+    }
+    it->second = s.functions.create();
+    it->second->module = &module;
+    it->second->name = name;
+  }
+  function = it->second;
+  return code::success;
+}
+
+int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
+                    std::uint64_t& bytes) {
+  if (int error = touch()) return error;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (int error = unpack_module(module)) return error;
+  auto variable = module.variables.find(name);
+  bytes = variable != module.variables.end() ? variable->second : hint;
+  if (bytes == 0) return code::not_found;
+  auto [it, inserted] = module.addresses.emplace(name, 0);
+  if (inserted) {
+    auto allocation = s.memory.allocate(thread().device, bytes, device::MemoryKind::device);
+    if (!allocation) return module.addresses.erase(it), code::out_of_memory;
+    it->second = allocation->address;
+  }
+  address = it->second;
+  return code::success;
+}
+
+int resolve(Function& function) {
+  if (function.resolved) [[likely]]
+    return function.fault;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (function.resolved) return function.fault;
+  function.fault = unpack_module(*function.module);
+  if (function.fault == 0) {
+    auto it = function.module->kernels.find(function.name);
+    if (it == function.module->kernels.end()) {
+      function.fault =
+          code::no_kernel_image;  // the container has no code of this kernel for this GPU
+    } else {
+      function.code = it->second;
+      auto& k = function.kernel;
+      k.mangled = function.name;
+      k.parameter_offsets = function.code.parameter_offsets;
+      k.parameter_sizes = function.code.parameter_sizes;
+      k.registers = function.code.registers;
+      k.static_shared = function.code.static_shared;
+      k.capability = capability();
+      for (const auto& image : function.module->ptx)
+        if (image.ptx().find(function.name) != std::string_view::npos) k.ptx = image.ptx();
+      const auto& loaded = function.module->copy;
+      if (k.ptx.empty() && loaded.size() > 4 && loaded[0] == 0x7f && loaded[1] == 'E')
+        k.image = std::string_view(loaded.data(), loaded.size());
+      function.decoder = decode::prepare(k);
+      function.touches_values = function.decoder->touches_values();
+      function.touches_values_up_to = function.decoder->touches_values_up_to();
+    }
+  }
+  function.resolved = true;
+  return function.fault;
+}
+
+}  // namespace maya::session
