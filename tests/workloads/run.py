@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -134,6 +135,10 @@ def main() -> int:
         failed += state == "FAIL"
         print(f"{state:4}  {workload.name:30} {workload.ranks * workload.nodes:3} ranks {seconds:6.1f} s  {words}", flush=True)
     print(f"{len(chosen) - failed} of {len(chosen)} workloads passed or were skipped")
+    if failed:
+        print(f"recordings and output: {runs}")
+    elif not args.out:
+        shutil.rmtree(runs, ignore_errors=True)
     return 1 if failed else 0
 
 

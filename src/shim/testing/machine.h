@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "catalog/flat.h"
 #include "maya/catalog.h"
@@ -20,10 +21,18 @@ inline bool pretend(const std::string& spec, const std::string& catalog_director
   if (!catalog) return false;
   auto cluster = catalog->cluster(spec);
   if (!cluster) return false;
-  auto path =
-      std::filesystem::temp_directory_path() / ("maya-shim-test-" + std::to_string(::getpid()));
-  std::ofstream(path) << catalog::to_flat(*cluster);
-  ::setenv("MAYA_DEVICE", path.c_str(), 1);
+  // Until the process ends: children of a test read it too.
+  static const struct Description {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("maya-shim-test-" + std::to_string(::getpid()));
+    pid_t owner = ::getpid();
+    ~Description() {
+      std::error_code ignored;
+      if (::getpid() == owner) std::filesystem::remove(path, ignored);
+    }
+  } description;
+  std::ofstream(description.path) << catalog::to_flat(*cluster);
+  ::setenv("MAYA_DEVICE", description.path.c_str(), 1);
   return true;
 }
 
