@@ -11,75 +11,10 @@
 #include "decode/functor.h"
 #include "decode/name.h"
 #include "decode/offsets.h"
+#include "decode/testing/call.h"
 
 namespace maya::decode {
 namespace {
-
-// Collects parameters in order and launches the kernel's decoder with them.
-class Call {
- public:
-  explicit Call(std::string name) { kernel_.mangled = kernel_.demangled = std::move(name); }
-  template <class T>
-  Call& arg(const T& value) {
-    std::vector<std::byte> bytes(sizeof(T));
-    std::memcpy(bytes.data(), &value, sizeof(T));
-    return raw(std::move(bytes));
-  }
-  Call& raw(std::vector<std::byte> bytes) {
-    std::uint16_t at = 0;
-    if (!kernel_.parameter_sizes.empty())
-      at = static_cast<std::uint16_t>(kernel_.parameter_offsets.back() +
-                                      kernel_.parameter_sizes.back());
-    kernel_.parameter_offsets.push_back(at);
-    kernel_.parameter_sizes.push_back(static_cast<std::uint16_t>(bytes.size()));
-    values_.push_back(std::move(bytes));
-    return *this;
-  }
-  Call& grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
-    geometry_.grid = {x, y, z};
-    return *this;
-  }
-  Call& block(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
-    geometry_.block = {x, y, z};
-    return *this;
-  }
-  Call& ptx(std::string_view text) {
-    kernel_.ptx = text;
-    return *this;
-  }
-  Decoded decode() {
-    decoder_ = prepare(kernel_);
-    pointers_.clear();
-    for (auto& v : values_) pointers_.push_back(v.data());
-    Launch launch{&kernel_, geometry_, pointers_.data(), nullptr, nullptr};
-    std::byte key[256];
-    key_size = decoder_->key(launch, key, sizeof key);
-    key_.assign(key, key + key_size);
-    return decoder_->decode(launch);
-  }
-  template <class W>
-  W work() {
-    Decoded d = decode();
-    EXPECT_TRUE(d.recognised) << kernel_.demangled;
-    EXPECT_TRUE(std::holds_alternative<W>(d.op.work)) << kind_name(d.op.work);
-    return std::holds_alternative<W>(d.op.work) ? std::get<W>(d.op.work) : W{};
-  }
-  std::size_t key_size{};
-  std::vector<std::byte> key_;
-  std::unique_ptr<Decoder> decoder_;
-
- private:
-  Kernel kernel_;
-  Geometry geometry_{{1, 1, 1}, {128, 1, 1}};
-  std::vector<std::vector<std::byte>> values_;
-  std::vector<void*> pointers_;
-};
-
-template <class T>
-void put(std::vector<std::byte>& bytes, std::size_t at, T value) {
-  if (bytes.size() < at + sizeof(T)) bytes.resize(at + sizeof(T));
-  std::memcpy(bytes.data() + at, &value, sizeof(T));
-}
 
 // An OffsetCalculator as ATen fills it: dimension 0 is the fastest.
 std::vector<std::byte> offsets(std::vector<std::uint32_t> sizes,
@@ -349,45 +284,6 @@ TEST(MultiTensor, CountsTheChunksOfThisLaunch) {
   }
 }
 
-TEST(Attention, Flash2ReadsItsParameters) {
-  std::vector<std::byte> p(472);
-  put<std::int32_t>(p, 96, 32), put<std::int32_t>(p, 100, 8), put<std::int32_t>(p, 104, 4);
-  std::int32_t dims[] = {2, 4000, 4000, 0, 128, 4096, 4096, 128, 0, 0};
-  for (int i = 0; i < 10; ++i) put(p, 176 + 4 * i, dims[i]);
-  // 4000 rounds up to 4096 in steps of 128
-  put(p, 216, 0.088388f), put(p, 220, 0.088388f * 1.442695f);
-  Call call(
-      "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
-      "cutlass::bfloat16_t, Flash_kernel_traits<128, 128, 64, 4, cutlass::bfloat16_t> >, false, "
-      "true, false, "
-      "false, false, true, false, false>(pytorch_flash::Flash_fwd_params)");
-  auto w = call.raw(p).grid(32, 2, 32).work<Attention>();
-  EXPECT_EQ(w.batch, 2);
-  EXPECT_EQ(w.heads, 32);
-  EXPECT_EQ(w.kv_heads, 8);
-  EXPECT_EQ(w.seq_q, 4000);
-  EXPECT_EQ(w.head_dim, 128);
-  EXPECT_TRUE(w.causal);
-  EXPECT_FALSE(w.dropout);
-  EXPECT_EQ(w.dtype, DType::bf16);
-}
-
-TEST(Attention, MemoryEfficientReadsItsParameters) {
-  std::vector<std::byte> p(280);
-  std::int32_t dims[] = {64, 64, 1000, 900, 900, 1};
-  for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
-  Call call(
-      "fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
-      "half_t, "
-      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
-  auto w = call.raw(p).grid(16, 12, 3).work<Attention>();
-  EXPECT_EQ(w.seq_q, 1000);
-  EXPECT_EQ(w.seq_k, 900);
-  EXPECT_EQ(w.heads, 12);
-  EXPECT_EQ(w.batch, 3);
-  EXPECT_TRUE(w.causal);
-}
-
 // CatArrayBatchedCopy of two inputs: (output, table, sizes and strides, dimension, its stride).
 Pointwise joined(Call& call, std::vector<std::byte> table, std::uint32_t blocks) {
   struct Strides {
@@ -435,35 +331,6 @@ TEST(Copy, VectorizedCatCountsElements) {
   Pointwise w = joined(call, table, 63);
   EXPECT_EQ(w.bytes_read, 256000);
   EXPECT_EQ(w.vector, 8);
-}
-
-TEST(Attention, MemoryEfficientForwardMayLeaveAbsoluteKeysUnset) {
-  std::vector<std::byte> p(280);
-  std::int32_t dims[] = {64, 64, 500, 300, 0, 0};
-  for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
-  put<std::uint8_t>(p, 117, 0x56);  // padding behind the mask's kind
-  Call call(
-      "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
-      "bfloat16_t, "
-      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
-  auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
-  EXPECT_EQ(w.seq_k, 300);
-  EXPECT_FALSE(w.causal);
-}
-
-TEST(Attention, MemoryEfficientBackwardFindsTheMaskBehindTheHeads) {
-  for (bool causal : {false, true}) {
-    std::vector<std::byte> p(480);
-    std::int32_t dims[] = {64, 64, 500, 500, 16, 1, causal};
-    for (int i = 0; i < 7; ++i) put(p, 144 + 4 * i, dims[i]);
-    Call call(
-        "fmha_cutlassB_bf16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<"
-        "cutlass::arch::Sm80, cutlass::bfloat16_t, true, false, true, 64, 64, 64, false>::Params)");
-    auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
-    EXPECT_EQ(w.seq_q, 500);
-    EXPECT_EQ(w.causal, causal);
-    EXPECT_EQ(w.direction, Direction::backward);
-  }
 }
 
 TEST(Elementwise, ArangeTellsItsTypeByTheDispatch) {

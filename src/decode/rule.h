@@ -110,7 +110,9 @@ Made prepare_softmax(const Kernel&, const Name&);
 Made prepare_norm(const Kernel&, const Name&);
 Made prepare_copy(const Kernel&, const Name&);
 Made prepare_multi_tensor(const Kernel&, const Name&);
-Made prepare_attention(const Kernel&, const Name&);
+Made prepare_flash2(const Kernel&, const Name&);
+Made prepare_flash3(const Kernel&, const Name&);
+Made prepare_memory_efficient(const Kernel&, const Name&);
 Made prepare_index(const Kernel&, const Name&);
 Made prepare_places(const Kernel&, const Name&);  // asked by prepare_index
 Made prepare_embedding(const Kernel&, const Name&);

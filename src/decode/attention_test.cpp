@@ -1,0 +1,80 @@
+// Attention kernels take one struct by value, whose fields moved over the versions.
+#include <gtest/gtest.h>
+
+#include "decode/testing/call.h"
+
+namespace maya::decode {
+namespace {
+
+constexpr std::uint64_t A = 0x7f0000000000, B = 0x7f0010000000, C = 0x7f0020000000;
+
+TEST(Attention, Flash2ReadsItsParameters) {
+  std::vector<std::byte> p(472);
+  put<std::int32_t>(p, 96, 32), put<std::int32_t>(p, 100, 8), put<std::int32_t>(p, 104, 4);
+  std::int32_t dims[] = {2, 4000, 4000, 0, 128, 4096, 4096, 128, 0, 0};
+  for (int i = 0; i < 10; ++i) put(p, 176 + 4 * i, dims[i]);
+  // 4000 rounds up to 4096 in steps of 128
+  put(p, 216, 0.088388f), put(p, 220, 0.088388f * 1.442695f);
+  Call call(
+      "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, "
+      "cutlass::bfloat16_t, Flash_kernel_traits<128, 128, 64, 4, cutlass::bfloat16_t> >, false, "
+      "true, false, "
+      "false, false, true, false, false>(pytorch_flash::Flash_fwd_params)");
+  auto w = call.raw(p).grid(32, 2, 32).work<Attention>();
+  EXPECT_EQ(w.batch, 2);
+  EXPECT_EQ(w.heads, 32);
+  EXPECT_EQ(w.kv_heads, 8);
+  EXPECT_EQ(w.seq_q, 4000);
+  EXPECT_EQ(w.head_dim, 128);
+  EXPECT_TRUE(w.causal);
+  EXPECT_FALSE(w.dropout);
+  EXPECT_EQ(w.dtype, DType::bf16);
+}
+
+TEST(Attention, MemoryEfficientReadsItsParameters) {
+  std::vector<std::byte> p(280);
+  std::int32_t dims[] = {64, 64, 1000, 900, 900, 1};
+  for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
+  Call call(
+      "fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
+      "half_t, "
+      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
+  auto w = call.raw(p).grid(16, 12, 3).work<Attention>();
+  EXPECT_EQ(w.seq_q, 1000);
+  EXPECT_EQ(w.seq_k, 900);
+  EXPECT_EQ(w.heads, 12);
+  EXPECT_EQ(w.batch, 3);
+  EXPECT_TRUE(w.causal);
+}
+
+TEST(Attention, MemoryEfficientForwardMayLeaveAbsoluteKeysUnset) {
+  std::vector<std::byte> p(280);
+  std::int32_t dims[] = {64, 64, 500, 300, 0, 0};
+  for (int i = 0; i < 6; ++i) put(p, 96 + 4 * i, dims[i]);
+  put<std::uint8_t>(p, 117, 0x56);  // padding behind the mask's kind
+  Call call(
+      "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::"
+      "bfloat16_t, "
+      "cutlass::arch::Sm80, true, 64, 64, 64, true, true>::Params)");
+  auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
+  EXPECT_EQ(w.seq_k, 300);
+  EXPECT_FALSE(w.causal);
+}
+
+TEST(Attention, MemoryEfficientBackwardFindsTheMaskBehindTheHeads) {
+  for (bool causal : {false, true}) {
+    std::vector<std::byte> p(480);
+    std::int32_t dims[] = {64, 64, 500, 500, 16, 1, causal};
+    for (int i = 0; i < 7; ++i) put(p, 144 + 4 * i, dims[i]);
+    Call call(
+        "fmha_cutlassB_bf16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<"
+        "cutlass::arch::Sm80, cutlass::bfloat16_t, true, false, true, 64, 64, 64, false>::Params)");
+    auto w = call.raw(p).grid(8, 16, 2).work<Attention>();
+    EXPECT_EQ(w.seq_q, 500);
+    EXPECT_EQ(w.causal, causal);
+    EXPECT_EQ(w.direction, Direction::backward);
+  }
+}
+
+}  // namespace
+}  // namespace maya::decode

@@ -1,0 +1,147 @@
+// FlashAttention 3.
+#include <algorithm>
+#include <atomic>
+
+#include "decode/rule.h"
+
+namespace maya::decode {
+namespace {
+
+// FlashAttention 3: cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<…>>>(Params).
+// The main loop's parameters hold cute shapes (seqlen, head_dim, heads, batch) of Q and of K one
+// after another.
+class Flash3 : public Decoder {
+ public:
+  bool backward{}, causal{}, local{}, varlen{};
+  DType dtype{DType::bf16};
+  int head_dim{128}, head_dim_v{128};
+  bool helper{};  // pre- and post-processing of the backward pass
+
+  std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
+    Arguments a(launch);
+    std::int64_t s[6];
+    if (capacity < sizeof s || !shapes(a, s)) return 0;
+    std::memcpy(out, s, sizeof s);
+    return sizeof s;
+  }
+
+  Decoded decode(const Launch& launch) const override {
+    Arguments a(launch);
+    Decoded d;
+    d.op.geometry = launch.geometry;
+    std::int64_t s[6]{};
+    bool found = shapes(a, s);
+    if (helper) {
+      Pointwise work;
+      work.elements = s[0] * s[1] * s[2] * s[3];
+      work.inputs = 2;
+      work.bytes_read = work.elements * 4;
+      work.bytes_written = work.elements * 4;
+      work.dtype = dtype;
+      d.op.work = work;
+      d.recognised = found || !launch.arguments;
+      return d;
+    }
+    Attention work;
+    work.seq_q = s[0];
+    work.head_dim = s[1] ? s[1] : head_dim;
+    work.head_dim_v = head_dim_v == head_dim ? work.head_dim : head_dim_v;
+    work.heads = s[2];
+    work.batch = s[3];
+    work.seq_k = s[4];
+    work.kv_heads = s[5];
+    work.dtype = dtype;
+    work.causal = causal;
+    work.varlen = varlen;
+    work.kernel = AttentionKernel::flash3;
+    work.direction = backward ? Direction::backward : Direction::forward;
+    d.op.work = work;
+    d.recognised = found || !launch.arguments;
+    return d;
+  }
+
+ private:
+  mutable std::atomic<std::int64_t> at_{-1};  // position of Q's shape and of K's, packed
+
+  bool shape_at(const Arguments& a, std::size_t at, std::int64_t* s) const {
+    for (int i = 0; i < 4; ++i) {
+      s[i] = a.at<std::int32_t>(0, at + 4 * i);
+      if (s[i] < 1) return false;
+    }
+    return s[1] <= head_dim && s[1] > head_dim - 64 && s[2] <= 1024 && s[0] <= (1 << 24) &&
+           s[3] <= (1 << 20);
+  }
+  bool shapes(const Arguments& a, std::int64_t* out) const {
+    std::size_t total = a.size(0);
+    if (!a.raw(0, 0, total)) return false;
+    std::int64_t q[4], k[4];
+    std::int64_t known = at_.load(std::memory_order_relaxed);
+    std::size_t qa = static_cast<std::size_t>(known >> 32),
+                ka = static_cast<std::size_t>(known & 0xffffffff);
+    if (!(known >= 0 && shape_at(a, qa, q) && shape_at(a, ka, k))) {
+      // The first two shapes with equal head size and batch, heads of K dividing those of Q.
+      qa = total;
+      bool found = false;
+      for (std::size_t at = 0; at + 16 <= total && !found; at += 4) {
+        if (!shape_at(a, at, q)) continue;
+        for (std::size_t next = at + 16; next + 16 <= total && next < at + 768; next += 4) {
+          if (!shape_at(a, next, k) || k[1] != q[1] || k[3] != q[3] || q[2] % k[2]) continue;
+          qa = at, ka = next, found = true;
+          break;
+        }
+      }
+      if (!found) return false;
+      at_.store(static_cast<std::int64_t>(qa << 32 | ka), std::memory_order_relaxed);
+    }
+    for (int i = 0; i < 4; ++i) out[i] = q[i];
+    out[4] = k[0], out[5] = k[2];
+    return true;
+  }
+};
+
+}  // namespace
+
+Made prepare_flash3(const Kernel& kernel, const Name&) {
+  const std::string& text = kernel.demangled;
+  if (!contains(text, "flash::FlashAttn") && !contains(text, "flash::enable_sm")) return nullptr;
+  auto d = std::make_unique<Flash3>();
+  d->backward = contains(text, "FlashAttnBwd");
+  d->helper = contains(text, "BwdPreprocess") || contains(text, "BwdPostprocess") ||
+              contains(text, "FwdCombine");
+  d->dtype = contains(text, "e4m3")     ? DType::f8e4m3
+             : contains(text, "half_t") ? DType::f16
+                                        : DType::bf16;
+  // CollectiveMainloopFwdSm90<Stages, Cluster, tuple<C<M>, C<N>, C<D>>, DimV, Element, Acc, Arch,
+  // causal, local …>
+  std::size_t at = text.find("CollectiveMainloop");
+  if (at != std::string::npos) {
+    std::size_t open = text.find('<', at);
+    if (open != std::string::npos) {
+      int depth = 0;
+      std::size_t end = text.size();
+      for (std::size_t i = open; i < text.size(); ++i) {
+        if (text[i] == '<') ++depth;
+        if (text[i] == '>' && --depth == 0) {
+          end = i;
+          break;
+        }
+      }
+      std::vector<std::string> t =
+          split_arguments(std::string_view(text).substr(open + 1, end - open - 1));
+      for (const std::string& s : t) {
+        if (!starts_with(s, "cute::tuple<")) continue;
+        std::size_t last = s.rfind("C<");
+        if (last != std::string::npos)
+          d->head_dim = d->head_dim_v = std::atoi(s.c_str() + last + 2);
+      }
+      std::vector<bool> flags;
+      for (const std::string& s : t)
+        if (s == "true" || s == "false") flags.push_back(s == "true");
+      if (flags.size() > 1) d->causal = flags[0], d->local = flags[1];
+      if (flags.size() > 3) d->varlen = flags[3];
+    }
+  }
+  return d;
+}
+
+}  // namespace maya::decode
