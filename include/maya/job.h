@@ -47,7 +47,7 @@ struct Communicator {
   const std::vector<std::int32_t>& placement() const { return gpus.empty() ? ranks : gpus; }
 };
 
-enum class StepsFoundBy : std::uint8_t { annotation, optimizer, period, user, whole_run };
+enum class StepsFoundBy : std::uint8_t { annotation, optimizer, backward, period, user, whole_run };
 
 // Folding is exact: members of a class have equal op streams, and for each communicator slot and
 // each channel of a class, all members meet the same classes on the same slots and channels, in a

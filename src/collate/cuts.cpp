@@ -148,6 +148,69 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
   return best.cuts;
 }
 
+// Backward passes, which an autograd engine runs in a thread of its own, with what the program's
+// thread does between them: an update, perhaps an evaluation, and the forward pass of the next.
+// With gradient accumulation most have the forward pass alone between them; then a step ends where
+// there is more. No list kernel has to be known for it, so it also finds the steps of optimizers
+// written out tensor by tensor.
+Cuts cuts_by_backward(const Sequence& sequence) {
+  struct Pass {
+    std::size_t begin{}, end{};
+  };
+  std::vector<Pass> passes;
+  if (sequence.size() == 0) return {};
+  const std::uint16_t program = sequence.thread(sequence.first_heavy());
+  bool fresh = true;  // the program's thread has computed since the last pass
+  for (std::size_t i = sequence.first_heavy(); i < sequence.size(); ++i) {
+    if (sequence.thread(i) == program) {
+      fresh |= sequence.heavy(i);
+      continue;
+    }
+    if (fresh) passes.push_back({i, i});
+    fresh = false;
+    passes.back().end = i + 1;
+  }
+  // Others that only bring data are no passes.
+  std::erase_if(passes, [&](const Pass& p) { return sequence.heavy_between(p.begin, p.end) == 0; });
+  if (passes.size() < 2) return {};
+  // The forward pass is what all stretches between backward passes end with. The first may still
+  // set things up.
+  auto shared = [&](const Pass& a, const Pass& b) {
+    std::size_t low = 0, high = std::min(a.end - a.begin, b.end - b.begin);
+    while (low < high) {
+      const std::size_t middle = (low + high + 1) / 2;
+      if (sequence.shape(a.end - middle, a.end) == sequence.shape(b.end - middle, b.end))
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  };
+  std::vector<Pass> between;
+  for (std::size_t k = 0; k + 1 < passes.size(); ++k)
+    between.push_back({passes[k].end, passes[k + 1].begin});
+  const std::size_t settled = between.size() > 2 ? 1 : 0;
+  std::size_t forward = SIZE_MAX;
+  for (std::size_t k = settled; k + 1 < between.size(); ++k)
+    forward = std::min(forward, shared(between[k], between[k + 1]));
+  // What is left of the shortest that have more is the update; an evaluation comes behind it.
+  std::size_t with_more = 0, update = SIZE_MAX;
+  auto more = [&](const Pass& p) {
+    return p.end - p.begin > forward ? p.end - p.begin - forward : 0;
+  };
+  for (std::size_t k = settled; k < between.size(); ++k)
+    if (const std::size_t extra = more(between[k]); extra > 0)
+      ++with_more, update = std::min(update, extra);
+  if (with_more == 0) update = 0;
+  const bool accumulates = with_more > 0 && with_more < between.size() - settled;
+  Cuts cuts;
+  for (std::size_t k = 0; k < between.size(); ++k)
+    if (!accumulates || more(between[k]) > 0) cuts.push_back(passes[k].end + update);
+  cuts.push_back(std::min(passes.back().end + update, sequence.size()));
+  open_first(sequence, cuts);
+  return cuts;
+}
+
 Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
   // A stretch of ops that occurs once per step is an anchor. Which one does shows by how equal the
   // segments between its occurrences are. All stretches of one length together have as many

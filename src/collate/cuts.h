@@ -20,6 +20,7 @@ std::vector<Range> ranges_named(const trace::Recording& recording, std::string_v
 // `exactly`: only candidates with this many segments; 0: any number.
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence);
 Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly);
+Cuts cuts_by_backward(const Sequence& sequence);
 Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly);
 
 }  // namespace maya::collate

@@ -13,7 +13,7 @@ using trace::Kind;
 
 constexpr std::uint64_t base = 0x2545f4914f6cdd1dull;  // odd; arithmetic is modulo 2^64
 
-bool heavy(const Work& work) {
+bool is_heavy(const Work& work) {
   return std::holds_alternative<Gemm>(work) || std::holds_alternative<Convolution>(work) ||
          std::holds_alternative<Attention>(work) || std::holds_alternative<Rnn>(work) ||
          std::holds_alternative<TritonKernel>(work);
@@ -25,26 +25,35 @@ struct Symbol {
   std::size_t weight{1};
 };
 
-// Which list kernels update the parameters. Those of a named optimizer, if there are any; else all
-// that go over a good part of them: lists are also clipped, scaled and copied, a few elements at a
-// time.
+// Which list kernels update the parameters. Those of a named optimizer, if there are any; else
+// those that bring two lists together (parameters and what is taken off them); else all. Always
+// over a good part of what the largest goes over: lists are also cleared, clipped, scaled and
+// copied, some of them layer by layer, and that is no step.
 class Updates {
  public:
   explicit Updates(const std::vector<Op>& ops) {
     for (const Op& op : ops)
       if (const auto* step = std::get_if<OptimizerStep>(&op.work)) {
-        named_ |= step->kind != OptimizerKind::other;
+        best_ = std::max(best_, rank(*step));
         most_ = std::max(most_, step->elements);
       }
   }
   bool operator()(const Op& op) const {
     const auto* step = std::get_if<OptimizerStep>(&op.work);
-    if (step == nullptr) return false;
-    return named_ ? step->kind != OptimizerKind::other : step->elements >= most_ / 100;
+    if (step == nullptr || rank(*step) != best_) return false;
+    return best_ == Rank::named || step->elements >= most_ / 100;
   }
 
  private:
-  bool named_{};
+  enum class Rank : std::uint8_t { one_list, lists, named };
+  static Rank rank(const OptimizerStep& step) {
+    if (step.kind != OptimizerKind::other) return Rank::named;
+    return step.bytes_read >= 2 * step.elements * (bits(step.dtype) / 8) && step.elements > 0
+               ? Rank::lists
+               : Rank::one_list;
+  }
+
+  Rank best_{};
   std::int64_t most_{};
 };
 
@@ -54,7 +63,7 @@ Sequence::Sequence(const trace::Recording& recording) {
   std::vector<Symbol> ops, graphs;
   Updates updates(recording.ops);
   for (const Op& op : recording.ops)
-    ops.push_back({hash_op(op), hash_op_shape(op), updates(op), heavy(op.work)});
+    ops.push_back({hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
       case Kind::launch:
@@ -89,6 +98,7 @@ Sequence::Sequence(const trace::Recording& recording) {
     if (s->heavy && !found) first_heavy_ = record_.size(), found = true;
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
+    thread_.push_back(recording.records[i].thread);
     heavy_.push_back(heavy_.back() + s->heavy);
     weight_.push_back(weight_.back() + s->weight);
     exact_.push_back(exact_.back() * base + s->exact);

@@ -18,6 +18,8 @@ class Sequence {
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
+  bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
+  std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that asked for it
   // How many such symbols lie in [begin, end).
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {
     return heavy_[end] - heavy_[begin];
@@ -35,6 +37,7 @@ class Sequence {
  private:
   std::vector<std::uint32_t> record_;
   std::vector<bool> optimizer_;
+  std::vector<std::uint16_t> thread_;
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
   std::vector<std::size_t> weight_{0};                         // likewise
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base

@@ -13,6 +13,11 @@ namespace {
 
 using trace::Kind;
 
+double host_ns(const trace::Record& r) {
+  if (r.kind == Kind::wide) return 0;
+  return r.host_ns + (r.kind == Kind::host_gap ? 1e3 * r.value : 0.0);
+}
+
 // What happened in one step of one class, to tell steady ones from warm-up.
 struct Content {
   double host_ns{};
@@ -26,13 +31,29 @@ std::vector<Content> contents(const job::RankClass& c) {
     for (std::uint32_t i = c.step_begin[k]; i < c.step_begin[k + 1]; ++i) {
       const trace::Record& r = c.recording.records[i];
       if (r.kind == Kind::wide) continue;
-      content.host_ns += r.host_ns;
-      if (r.kind == Kind::host_gap) content.host_ns += 1e3 * r.value;
+      content.host_ns += host_ns(r);
       content.sets_up |= r.kind == Kind::communicator_create || r.kind == Kind::allocate;
     }
     result.push_back(content);
   }
   return result;
+}
+
+// After the last step the program may do anything: evaluate, save, wind down. It ends as many
+// records behind its work as the step before did behind its own, at `work_before`, and before the
+// host has been busy for much longer than it was there.
+std::uint32_t end_of_last(const std::vector<trace::Record>& records, std::uint32_t work_before,
+                          std::uint32_t end_before, std::uint32_t work) {
+  double usual = 0;
+  for (std::uint32_t i = work_before; i < end_before; ++i) usual += host_ns(records[i]);
+  constexpr double slack_ns = 1e5;  // a pause nobody would notice in a step
+  std::uint32_t end = work;
+  double busy = 0;
+  for (; end < records.size() && end - work < end_before - work_before; ++end) {
+    busy += host_ns(records[end]);
+    if (busy > 2 * usual + slack_ns) break;
+  }
+  return end;
 }
 
 class Finder {
@@ -64,6 +85,7 @@ class Finder {
                       "have the steps found",
                       options_.steps)};
     }
+    auto by_backward = [&](std::size_t c) { return cuts_by_backward(sequences_[c]); };
     auto by_annotation = [&](std::size_t c) {
       return cuts_by_annotation(job_.classes[c].recording, sequences_[c]);
     };
@@ -71,6 +93,7 @@ class Finder {
     if (accept(StepsFoundBy::optimizer, by_optimizer, 2)) return {};
     // One update after training work is one step, whatever repeats inside it (layers do).
     if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
+    if (accept(StepsFoundBy::backward, by_backward, 2)) return {};
     if (accept(StepsFoundBy::period, by_period, 2)) return {};
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);
@@ -132,11 +155,11 @@ class Finder {
       for (std::size_t cut : cuts[c])
         begin.push_back(cut < sequence.size() ? sequence.record(cut)
                                               : static_cast<std::uint32_t>(records.size()));
-      // After the last step the program may do anything: evaluate, save, wind down. Its end is as
-      // many records after its work as that of the step before.
-      std::uint32_t tail =
-          begin.size() > 2 ? begin[begin.size() - 2] - after_work(cuts[c][cuts[c].size() - 2]) : 0;
-      begin.back() = std::min(begin.back(), after_work(cuts[c].back()) + tail);
+      const std::size_t last = cuts[c].size() - 1;
+      begin.back() =
+          std::min(begin.back(), last > 1 ? end_of_last(records, after_work(cuts[c][last - 1]),
+                                                        begin[last - 1], after_work(cuts[c][last]))
+                                          : after_work(cuts[c][last]));
     }
     job_.found_by = by;
     note_others(cuts[0], steady);

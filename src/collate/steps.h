@@ -13,8 +13,8 @@ namespace maya::collate {
 
 // Fills step_begin of every class, and found_by, measured, warmup_steps and notes of the job. In
 // this order: what the user asked for; annotations of the framework; optimizer activity, which
-// closes a step; the period of the op sequence; else the whole run after initialization is one
-// step.
+// closes a step; backward passes with more than a forward pass between them; the period of the op
+// sequence; else the whole run after initialization is one step.
 Status find_steps(job::Job& job, const Options& options);
 
 }  // namespace maya::collate

@@ -68,6 +68,90 @@ TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
   }
 }
 
+// FSDP copies lists of parameters layer by layer; the update brings two lists together.
+TEST(Steps, LargeListsCopiedInEveryLayerAreNoUpdates) {
+  RecordingBuilder r;
+  initialize(r);
+  auto list = [&](std::int64_t lists, const char* name) {
+    OptimizerStep work{OptimizerKind::other, 100000, 50};
+    work.bytes_read = lists * 4 * work.elements, work.bytes_written = 4 * work.elements;
+    return r.op({work, name});
+  };
+  const std::uint32_t copied = list(1, "foreach_copy"), update = list(2, "foreach_add");
+  for (int s = 0; s < 6; ++s) {
+    for (int layer = 0; layer < 5; ++layer) gemm(r, 10).add(trace::Kind::launch, copied);
+    gemm(r, 20).kernel(8, "norm").add(trace::Kind::launch, update).add(trace::Kind::launch, update);
+  }
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 6u);
+}
+
+// The program winds down for a second before its last synchronization; the last step does not.
+TEST(Steps, TheLastEndsBeforeTheProgramDoes) {
+  RecordingBuilder r;
+  initialize(r);
+  for (int s = 0; s < 6; ++s) {
+    r.add(trace::Kind::range_push, 0);
+    micro_batch(r);
+    r.optimizer(100).add(trace::Kind::range_pop, 0);
+  }
+  r.recording().strings = {"step"};
+  r.host(1000000000).add(trace::Kind::device_synchronize);
+  job::Job job = found(r);
+  EXPECT_EQ(job.steps(), 6u);
+  const auto& records = job.classes[0].recording.records;
+  EXPECT_EQ(job.classes[0].step_begin.back(), records.size() - 1);
+}
+
+// An optimizer written out tensor by tensor, with the backward pass in a thread of its own.
+struct WrittenOut {
+  RecordingBuilder r;
+  void pass(int layers = 6) {
+    for (int l = 0; l < layers; ++l) gemm(r, 10).kernel(5, "norm");
+  }
+  void train(int layers = 6) {
+    pass(layers);
+    r.thread(1);
+    for (int l = 0; l < layers; ++l) gemm(r, 20).kernel(8, "norm_backward");
+    r.thread(0);
+  }
+  void update(int tensors = 12) {
+    for (int t = 0; t < tensors; ++t) r.kernel(1, "decay").kernel(2, "sign").kernel(1, "apply");
+  }
+};
+
+TEST(Steps, ByBackwardPassWithEvaluationInBetween) {
+  WrittenOut w;
+  initialize(w.r);
+  for (int s = 0; s < 9; ++s) {
+    w.train(), w.update();
+    if (s % 3 == 2)
+      for (int e = 0; e < 4; ++e) w.pass();
+  }
+  job::Job job = found(w.r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::backward);
+  EXPECT_EQ(job.steps(), 9u);
+  EXPECT_EQ(job.measured[3], 0);
+  EXPECT_EQ(job.measured[4], 1);
+}
+
+TEST(Steps, ByBackwardPassWithGradientAccumulation) {
+  for (int evaluations : {0, 3}) {
+    WrittenOut w;
+    initialize(w.r);
+    for (int s = 0; s < 6; ++s) {
+      for (int b = 0; b < 4; ++b) w.train();
+      w.update();
+      if (s % 2 == 1)
+        for (int e = 0; e < evaluations; ++e) w.pass();
+    }
+    job::Job job = found(w.r);
+    EXPECT_EQ(job.found_by, StepsFoundBy::backward);
+    EXPECT_EQ(job.steps(), 6u) << evaluations;
+  }
+}
+
 // A compiler tries candidates first, as many times as there are steps; then each step is one launch
 // of a graph.
 TEST(Steps, AGraphWeighsWhatIsInIt) {

@@ -23,6 +23,8 @@ std::string found_by_name(job::StepsFoundBy found_by) {
       return "annotation";
     case job::StepsFoundBy::optimizer:
       return "optimizer";
+    case job::StepsFoundBy::backward:
+      return "backward";
     case job::StepsFoundBy::period:
       return "period";
     case job::StepsFoundBy::user:

@@ -39,6 +39,7 @@ class Page {
 std::string found_by_words(const StepTime& step) {
   const std::string what = step.found_by == "annotation"  ? "marked by the framework"
                            : step.found_by == "optimizer" ? "found by the optimizer"
+                           : step.found_by == "backward"  ? "found by their backward passes"
                            : step.found_by == "period"    ? "found by their period"
                            : step.found_by == "user"      ? "as you said"
                                                           : "";
