@@ -94,6 +94,16 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
   return {recording.identity.environment.begin(), recording.identity.environment.end()};
 }
 
+// A command that failed may not have come as far as its first step.
+std::string failure_note(int code, job::StepsFoundBy found_by) {
+  const bool training =
+      found_by != job::StepsFoundBy::period && found_by != job::StepsFoundBy::whole_run;
+  return fmt::format("the command ended with code {}{}", code,
+                     training ? ": measured is what it did before"
+                              : " before a training step was seen: what is measured may be its "
+                                "initialization");
+}
+
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
@@ -164,6 +174,8 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
                                        outcome.cluster, settings->work);
   outcome.prediction.settings = options.settings;
+  if (run->file.exit_code != 0 && outcome.prediction.step && !outcome.prediction.out_of_memory)
+    run->notes.push_back(failure_note(run->file.exit_code, outcome.job.found_by));
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   return outcome;

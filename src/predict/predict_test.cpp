@@ -203,6 +203,17 @@ TEST_F(EndToEnd, OutOfMemoryIsAResult) {
   EXPECT_EQ(outcome.prediction.memory.size(), 4U);
 }
 
+TEST_F(EndToEnd, AFailedCommandSaysSo) {
+  auto failed = [](const std::string& note) {
+    return contains(note, "ended with code 3: measured");
+  };
+  auto notes = predicted().prediction.notes;
+  EXPECT_TRUE(std::none_of(notes.begin(), notes.end(), failed));
+  std::ofstream(folder.path + "/run.toml", std::ios::app) << "exit_code = 3\n";
+  notes = predicted().prediction.notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), failed));
+}
+
 TEST_F(EndToEnd, ARunWithoutWorkHasNoStep) {
   sample::Shape idle;
   idle.train = false;
