@@ -50,8 +50,8 @@ class Case:
 class Recording:
     """A run under `maya run` that one or several cases are predicted from."""
 
-    def __init__(self, name, command, cluster, python, root, environment, patience):
-        self.name, self.command, self.cluster, self.python = name, command, cluster, python
+    def __init__(self, name, command, cluster, python, root, environment, patience, ranks):
+        self.name, self.command, self.cluster, self.python, self.ranks = name, command, cluster, python, ranks
         self.root, self.environment, self.patience = root, environment, patience
 
     def words(self):
@@ -109,7 +109,7 @@ def load(path, options):
     recorded_on = table.get("record_on", cluster)
 
     def recording(name, command):
-        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600))
+        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600), table.get("ranks", "all"))
 
     if "rows" not in table:
         ms = milliseconds(table["measured"], table["unit"], table.get("per_step"))
@@ -135,8 +135,8 @@ def load(path, options):
         ms = milliseconds(row["measured"], table["unit"], row.get("per_step", table.get("per_step")))
         steps = row["spec"] if table.get("steps", "spec") == "spec" else table["steps"]
         own = settings + [f"{k}={row[k]}" for k in row if "." in k]
-        cases.append(Case(f"{path.stem}/{row['spec']}", of_spec[row["spec"]], ms, row.get("cluster", cluster), own, steps, path, table,
-                          row.get("micro_batches")))
+        name = f"{path.stem}/{row['spec']}" + (f" {row['cluster']}" if "cluster" in row else "")
+        cases.append(Case(name, of_spec[row["spec"]], ms, row.get("cluster", cluster), own, steps, path, table, row.get("micro_batches")))
         # A sweep names the rows by a pattern, or those up to a name in the alphabet.
         pattern, last = table.get("seen_rows"), table.get("seen_until")
         if (pattern and re.search(pattern, row["spec"])) or (last and row["spec"] <= last):
@@ -148,7 +148,7 @@ def record(recording, directory, quiet):
     """Runs the command; gives an error in words, or None."""
     log = directory.with_suffix(".log")
     command = [program(), "run", "--cluster", recording.cluster, "--out", str(directory), "--no-predict", "--quiet",
-               "--", *recording.words()]
+               "--ranks", recording.ranks, "--", *recording.words()]
     if not quiet:
         print(f"recording {directory.name}", file=sys.stderr, flush=True)
     began = time.monotonic()

@@ -165,10 +165,9 @@ int run(const Options& options, std::vector<std::string> command) {
   if (command.front().size() > 1 && command.front()[0] == '-') {
     return fail(fmt::format("run: unknown option {}", command.front()), usage);
   }
-  if (options.ranks != "all") {
-    return fail(fmt::format("run: --ranks {}: only `all` can be recorded so far", options.ranks),
-                usage);
-  }
+  auto ranks = launch::listed_ranks(options.ranks);
+  if (!ranks)
+    return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
   if (options.nodes < 0) return fail("run: --nodes wants a positive number", usage);
 
   auto installation = launch::find_installation();
@@ -218,7 +217,7 @@ int run(const Options& options, std::vector<std::string> command) {
     return fail(status.error());
 
   auto environment = launch::training_environment(
-      user, *installation, {directory->path(), catalogue->directory(), free_port()});
+      user, *installation, {directory->path(), catalogue->directory(), free_port(), *ranks});
   if (!environment) return fail(environment.error());
   std::vector<launch::Process> processes;
   for (auto& node : launch::node_commands(command, nodes)) {
@@ -286,7 +285,9 @@ void add_run(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--out", options->out,
                    "Directory of the run (default: maya-runs/<time>-<script>)");
-  verb->add_option("--ranks", options->ranks, "Ranks to run: all")->capture_default_str();
+  verb->add_option("--ranks", options->ranks,
+                   "Ranks to run: all, or a list (0-1,8-9): the others are taken to do the same")
+      ->capture_default_str();
   verb->add_option("--steps", options->steps, "Steps to average over: auto, or the last N")
       ->capture_default_str();
   verb->add_option("--nodes", options->nodes,

@@ -89,6 +89,8 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
   for (int round = 0;; ++round) {
     {
       std::lock_guard guard(mutex_);
+      const bool absent = peers_[static_cast<std::size_t>(rank)].absent;
+      if (absent) rank = rank_;
       Peer& peer = peers_[static_cast<std::size_t>(rank)];
       auto it = peer.entries.find(key);
       if (it == peer.entries.end() && advance(peer, rank)) it = peer.entries.find(key);
@@ -102,6 +104,8 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
           entry.known = false;
         return entry;
       }
+      entry.arrived = absent;
+      if (absent) return entry;
     }
     if (now() > deadline) return entry;
     pause(round);
@@ -116,6 +120,47 @@ std::vector<Exchange::Entry> Exchange::gather(std::uint64_t key, double seconds)
     entries.push_back(await(rank, key, left > 0 ? left : 0));
   }
   return entries;
+}
+
+void Exchange::declare_absent(int rank) {
+  std::lock_guard guard(mutex_);
+  if (rank != rank_ && rank >= 0 && rank < size_)
+    peers_[static_cast<std::size_t>(rank)].absent = true;
+}
+
+void Exchange::await_appearance(double seconds) {
+  const double deadline = now() + seconds;
+  for (int rank = 0; rank < size_; ++rank)
+    for (int round = 0; rank != rank_ && access(path(rank).c_str(), F_OK) != 0; ++round) {
+      if (now() > deadline) {
+        declare_absent(rank);
+        break;
+      }
+      pause(round);
+    }
+}
+
+bool Exchange::is_absent(int rank) const {
+  std::lock_guard guard(mutex_);
+  return rank >= 0 && rank < size_ && peers_[static_cast<std::size_t>(rank)].absent;
+}
+
+void Exchange::sent_as_root(std::uint64_t bytes, std::uint64_t key) {
+  std::lock_guard guard(mutex_);
+  sent_as_root_[bytes] = key;
+}
+
+std::uint64_t Exchange::sent_as_root(std::uint64_t bytes) const {
+  std::lock_guard guard(mutex_);
+  const auto found = sent_as_root_.find(bytes);
+  return found == sent_as_root_.end() ? 0 : found->second;
+}
+
+int Exchange::absent() const {
+  std::lock_guard guard(mutex_);
+  int count = 0;
+  for (const Peer& peer : peers_) count += peer.absent;
+  return count;
 }
 
 }  // namespace maya::device

@@ -39,6 +39,18 @@ class Exchange {
   // Every member's entry, in order of rank.
   std::vector<Entry> gather(std::uint64_t key, double seconds);
 
+  // For jobs of which only some ranks run. A member that does not is answered for with this one's
+  // own entries; what this one did not say is then not known.
+  void declare_absent(int rank);
+  // Waits until every member has appeared, at most so long; the others are absent.
+  void await_appearance(double seconds);
+  int absent() const;  // how many
+  bool is_absent(int rank) const;
+  // An all-gather can be a group of broadcasts, one from each member. What an absent root sends is
+  // then what this member sent as a root, in a broadcast of that size: its key, 0 if there is none.
+  void sent_as_root(std::uint64_t bytes, std::uint64_t key);
+  std::uint64_t sent_as_root(std::uint64_t bytes) const;
+
  private:
   struct Header {
     std::uint64_t key, bytes;
@@ -46,6 +58,7 @@ class Exchange {
   };
   struct Peer {
     int file = -1;
+    bool absent = false;
     std::uint64_t position = 0;
     struct Place {
       std::uint64_t position, bytes;
@@ -62,7 +75,8 @@ class Exchange {
   int own_ = -1;
   std::uint64_t end_ = 0;
   std::vector<Peer> peers_;
-  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> sent_as_root_;
+  mutable std::mutex mutex_;
 };
 
 }  // namespace maya::device

@@ -63,6 +63,8 @@ Result<Environment> training_environment(Environment user, const Installation& i
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
   user["MAYA_CATALOG"] = settings.catalogue;
+  user.erase("MAYA_RANKS");
+  if (!settings.ranks.empty()) user["MAYA_RANKS"] = settings.ranks;
   if (settings.rendezvous_port) {
     user.emplace("PET_MASTER_PORT", std::to_string(settings.rendezvous_port));
   }

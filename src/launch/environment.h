@@ -18,12 +18,14 @@ struct Settings {
   std::string run_directory;  // absolute
   std::string catalogue;      // where the estimator's models are, for times asked during the run
   int rendezvous_port{};      // default port for torchrun's own store; 0: leave alone
+  std::string ranks;          // those that run, "0,1,8"; empty: all
 };
 
 // Adds to `user`, never takes away:
 //   LD_PRELOAD           every emulated library, then what the user preloads
 //   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
 //   MAYA_RUN_DIR, MAYA_LIB_DIR, MAYA_CATALOG
+//   MAYA_RANKS           where only some ranks run
 //   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port
 Result<Environment> training_environment(Environment user, const Installation& installation,
                                          const Settings& settings);

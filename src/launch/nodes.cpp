@@ -1,10 +1,12 @@
 #include "launch/nodes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace maya::launch {
@@ -157,6 +159,29 @@ std::vector<NodeCommand> node_commands(const std::vector<std::string>& command, 
     result.push_back(std::move(copy));
   }
   return result;
+}
+
+Result<std::string> listed_ranks(const std::string& text) {
+  if (text == "all") return std::string();
+  const Error wrong{"expected `all` or ranks as 0-3,8,9"};
+  constexpr int most = 1 << 22;
+  std::set<int> ranks;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    int first = 0;
+    auto parsed = std::from_chars(at, end, first);
+    if (parsed.ec != std::errc() || first < 0 || first > most) return wrong;
+    int last = first;
+    if (parsed.ptr != end && *parsed.ptr == '-') {
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+      if (parsed.ec != std::errc() || last < first || last > most) return wrong;
+    }
+    for (int rank = first; rank <= last; ++rank) ranks.insert(rank);
+    if (parsed.ptr == end) break;
+    if (*parsed.ptr != ',') return wrong;
+    at = parsed.ptr + 1;
+  }
+  return fmt::format("{}", fmt::join(ranks, ","));
 }
 
 }  // namespace maya::launch

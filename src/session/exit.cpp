@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "session/absence.h"
 #include "session/next.h"
 #include "session/state.h"
 
@@ -16,6 +17,7 @@ constinit const maya::session::Next<Exit> real_exit("_exit");
 
 MAYA_WRAPPER void _exit(int code) {
   maya::session::end_abruptly();
+  maya::session::leave_job();
   real_exit.get()(code);
   __builtin_unreachable();
 }

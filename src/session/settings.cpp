@@ -7,6 +7,7 @@
 
 #include "catalog/directory.h"
 #include "catalog/flat.h"
+#include "session/absence.h"
 
 namespace maya::session {
 namespace {
@@ -72,9 +73,7 @@ Settings Settings::from_environment() {
   s.cluster = *cluster;
   if (auto directory = catalog::find_directory()) s.models_directory = *directory;
 
-  s.rank = number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
-                   "SLURM_PROCID"},
-                  -1);
+  s.rank = rank_in_environment();
   s.local_rank = number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                          "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"},
                         -1);

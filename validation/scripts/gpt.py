@@ -1,7 +1,7 @@
 """GPT-2 124M with DDP: nanoGPT's train.py (LayerNorm, GELU, learned positions) and the later speed runs on the same frame
 (RMS norm, rotary positions, query-key norm, squared ReLU).
 
-    torchrun --nproc-per-node 8 gpt.py --batch 12 --accumulate 5 --compile
+    torchrun --nproc-per-node 8 gpt.py --batch 12 --accumulate 5 --compile --host-data
     torchrun --nproc-per-node 8 gpt.py --modern --heads 6 --batch 64 --compile --fused
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -91,11 +92,46 @@ class GPT(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
 
 
+@torch.compile
+def orthogonal(g, steps=5):
+    """The nearest orthogonal matrix, by Newton-Schulz iterations in bf16."""
+    x = g.bfloat16()
+    x = x / (x.norm() + 1e-7)
+    x = x.T if g.size(0) > g.size(1) else x
+    for _ in range(steps):
+        a = x @ x.T
+        b = a @ x
+        x = 3.4445 * x - 4.7750 * b + 2.0315 * a @ b
+    return x.T if g.size(0) > g.size(1) else x
+
+
+class Muon:
+    """Momentum whose update is made orthogonal; matrices are dealt to the ranks, updates summed over them."""
+
+    def __init__(self, parameters, rank, world):
+        self.parameters, self.rank, self.world, self.momentum = list(parameters), rank, world, {}
+
+    @torch.no_grad()
+    def step(self):
+        updates = torch.zeros(sum(p.numel() for p in self.parameters), device="cuda", dtype=torch.bfloat16)
+        parts = updates.split([p.numel() for p in self.parameters])
+        for i, (p, part) in enumerate(zip(self.parameters, parts)):
+            if i % self.world != self.rank:
+                continue
+            momentum = self.momentum.setdefault(p, torch.zeros_like(p))
+            momentum.mul_(0.95).add_(p.grad)
+            part.copy_(orthogonal(p.grad.add(momentum, alpha=0.95)).mul_(max(p.shape) ** 0.5).flatten())
+        if self.world > 1:
+            torch.distributed.all_reduce(updates)
+        for p, part in zip(self.parameters, parts):
+            p.add_(part.view_as(p).type_as(p), alpha=-3e-4)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in dict(layers=12, heads=12, width=768, length=1024, vocabulary=50304, batch=12, accumulate=1, steps=3).items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    for name in ("modern", "bias", "compile", "tune", "fused", "clip"):
+    for name in ("modern", "bias", "compile", "tune", "fused", "clip", "host-data", "muon"):
         parser.add_argument(f"--{name}", action="store_true")
     args = parser.parse_args()
     rank, world, device = start()
@@ -111,15 +147,25 @@ def main():
         model = torch.compile(model)
     if world > 1:
         model = DistributedDataParallel(model, device_ids=[device.index])
-    decay = [p for p in raw.parameters() if p.dim() >= 2]
-    rest = [p for p in raw.parameters() if p.dim() < 2]
+    muon = Muon(raw.blocks.parameters(), rank, world) if args.muon else None
+    others = [p for p in raw.parameters() if not muon or all(p is not q for q in muon.parameters)]
+    decay, rest = [p for p in others if p.dim() >= 2], [p for p in others if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
                                   lr=6e-4, betas=(0.9, 0.95), fused=args.fused or None)
     tokens = torch.randint(args.vocabulary, (args.batch, args.length + 1), device=device)
     x, y = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    text = np.random.randint(args.vocabulary, size=1 << 22).astype(np.uint16) if args.host_data else None
+
+    def fetch():  # as nanoGPT until February 2023: pageable memory, so the copy waits for the device
+        starts = torch.randint(len(text) - args.length - 1, (args.batch,))
+        rows = [torch.stack([torch.from_numpy(text[i + at : i + at + args.length].astype(np.int64)) for i in starts]) for at in (0, 1)]
+        return [r.to(device) for r in rows]
 
     def step():
+        nonlocal x, y
         for micro in range(args.accumulate):
+            if args.host_data:
+                x, y = fetch()
             last = micro + 1 == args.accumulate
             with contextlib.nullcontext() if last or world == 1 else model.no_sync():
                 with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -128,7 +174,11 @@ def main():
         if args.clip:
             torch.nn.utils.clip_grad_norm_(raw.parameters(), 1.0)
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        if muon:
+            muon.step()
+        raw.zero_grad(set_to_none=True)
+        if args.host_data:
+            loss.item()  # logged in every iteration
 
     measure(step, steps=args.steps, synchronize=False)
     finish()

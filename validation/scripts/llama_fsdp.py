@@ -1,7 +1,8 @@
 """Llama with FSDP2 as torchtitan trains it: bf16 compute on sharded fp32 parameters, fp32 gradient reduction, selective
-activation checkpointing by op (every second matmul is recomputed), AdamW, clipping.
+activation checkpointing by op (every second matmul is recomputed) or of whole blocks, AdamW, clipping.
 
     torchrun --nproc-per-node 8 llama_fsdp.py --model llama3-8b --batch 2 --length 8192 --selective
+    torchrun --nproc-per-node 4 llama_fsdp.py --batch 4 --length 4096 --accumulate 2 --bf16 --full --compile --fused
 """
 
 from __future__ import annotations
@@ -131,27 +132,34 @@ def selective():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=MODELS, default="llama3-8b")
-    for name, value in dict(batch=1, length=8192, replicate=1, steps=2, layers=0).items():
+    for name, value in dict(batch=1, length=8192, replicate=1, steps=2, layers=0, accumulate=1).items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    for name in ("selective", "compile", "fused"):
+    for name in ("selective", "full", "compile", "fused", "bf16"):
         parser.add_argument(f"--{name}", action="store_true")
     args = parser.parse_args()
     rank, world, device = start()
     width, layers, heads, kv, hidden, vocabulary = MODELS[args.model]
     with torch.device("meta"):
         model = Llama(width, args.layers or layers, heads, kv, hidden, vocabulary, args.length)
-    mesh = init_device_mesh("cuda", (args.replicate, world // args.replicate), mesh_dim_names=("replicate", "shard")) \
-        if args.replicate > 1 else init_device_mesh("cuda", (world,))
+    mesh = None
+    if world > 1:
+        mesh = init_device_mesh("cuda", (args.replicate, world // args.replicate), mesh_dim_names=("replicate", "shard")) \
+            if args.replicate > 1 else init_device_mesh("cuda", (world,))
     for i, block in enumerate(model.layers):
         if args.selective:
             block = checkpoint_wrapper(block, context_fn=selective, preserve_rng_state=False)
+        elif args.full:
+            block = checkpoint_wrapper(block, preserve_rng_state=False)
         if args.compile:
             block = torch.compile(block, fullgraph=True)
         model.layers[i] = block
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for i, block in enumerate(model.layers):
+    if args.bf16:  # parameters, and so the optimizer's state, in bf16
+        model.to(torch.bfloat16)
+    for i, block in enumerate(model.layers if world > 1 else ()):
         fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=i + 1 < len(model.layers))
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+    if world > 1:
+        fully_shard(model, mesh=mesh, mp_policy=policy)
     model.to_empty(device=device)
     model.angles(device)
     model.train()
@@ -162,8 +170,11 @@ def main():
 
     def step():
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(x).flatten(0, 1).float(), y.flatten())
-        loss.backward()
+        for micro in range(args.accumulate):
+            if world > 1 and args.accumulate > 1:
+                model.set_requires_gradient_sync(micro + 1 == args.accumulate)
+            loss = F.cross_entropy(model(x).flatten(0, 1).float(), y.flatten())
+            (loss / args.accumulate).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
         optimizer.step()
 

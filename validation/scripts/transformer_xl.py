@@ -1,9 +1,14 @@
-"""Transformer-XL base as NVIDIA's example trains it: half-precision model with FP32 master weights, memory of one segment,
-relative attention without a fused kernel, adaptive softmax over WikiText-103's vocabulary, LAMB."""
+"""Transformer-XL as NVIDIA's example trains it: half-precision model with FP32 master weights, memory of one segment,
+relative attention without a fused kernel, adaptive softmax over WikiText-103's vocabulary; LAMB (base) or Adam (large).
+
+    transformer_xl.py base:32:192 large:16:256      size:batch:length, each a range of its name
+"""
 
 from __future__ import annotations
 
 import argparse
+import gc
+import sys
 
 import torch
 import torch.nn as nn
@@ -12,6 +17,7 @@ import torch.nn.functional as F
 from common import finish, measure, start
 
 VOCABULARY, CUTOFFS = 267735, [19997, 39997, 199997]
+SIZES = {"base": (512, 8, 64, 2048, 16), "large": (1024, 16, 64, 4096, 18)}  # width, heads, head, inner, layers
 
 
 class Attention(nn.Module):
@@ -53,7 +59,7 @@ class Layer(nn.Module):
 
 
 class TransformerXL(nn.Module):
-    def __init__(self, width=512, heads=8, head=64, inner=2048, layers=16):
+    def __init__(self, width, heads, head, inner, layers):
         super().__init__()
         self.width = width
         self.embedding = nn.Embedding(VOCABULARY, width)
@@ -97,34 +103,59 @@ def zipf(count):
     return torch.multinomial(weight.float(), count, replacement=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value in dict(batch=32, length=192, steps=4).items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    args = parser.parse_args()
-    _, _, device = start()
+def train(args, spec, device):
+    size, batch, length = spec.split(":")
+    batch, length = int(batch), int(length)
+    width, *_, layers = SIZES[size]
     with torch.device(device):
-        model = TransformerXL().half()
-    master = [p.detach().float() for p in model.parameters()]
-    optimizer = Lamb(master)
-    tokens = zipf(args.batch * (args.length + 1)).view(args.length + 1, args.batch).to(device)
-    memory = [torch.zeros(args.length, args.batch, 512, device=device, dtype=torch.half) for _ in range(16)]
+        model = TransformerXL(*SIZES[size])
+    if not args.fp32:
+        model.half()
+    own = list(model.parameters())
+    master = own if args.fp32 else [p.detach().float() for p in own]
+    optimizer = Lamb(master) if size == "base" else torch.optim.Adam(master)
+    tokens = zipf(batch * (length + 1)).view(length + 1, batch).to(device)
+    memory = [torch.zeros(length, batch, width, device=device, dtype=own[0].dtype) for _ in range(layers)]
 
     def step():
         nonlocal memory
         loss, memory = model(tokens[:-1], tokens[1:], memory)
-        (loss * 1024).backward()
-        gradients = [p.grad.float().div_(1024) for p in model.parameters()]
+        (loss if args.fp32 else loss * 1024).backward()
+        gradients = [p.grad if args.fp32 else p.grad.float().div_(1024) for p in own]
         norm = torch.stack([g.norm() for g in gradients]).norm()
         for g in gradients:
             g.mul_(0.25 / (norm + 1e-6))
-        optimizer.step(gradients)
-        with torch.no_grad():
-            for p, m in zip(model.parameters(), master):
-                p.copy_(m)
+        if size == "base":
+            optimizer.step(gradients)
+        else:
+            for m, g in zip(master, gradients):
+                m.grad = g
+            optimizer.step()
+        if not args.fp32:
+            with torch.no_grad():
+                for p, m in zip(own, master):
+                    p.copy_(m)
         model.zero_grad(set_to_none=True)
 
-    measure(step, steps=args.steps, synchronize=False)
+    measure(step, spec, steps=args.steps, synchronize=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("configurations", nargs="+", help="size:batch:length")
+    parser.add_argument("--fp32", action="store_true")
+    parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--steps", type=int, default=4)
+    args = parser.parse_args()
+    _, _, device = start()
+    torch.backends.cuda.matmul.allow_tf32 = args.tf32
+    for spec in args.configurations:
+        try:
+            train(args, spec, device)
+        except torch.OutOfMemoryError as error:  # the others go on
+            print(f"{spec}: {str(error)[:200]}", file=sys.stderr, flush=True)
+        gc.collect()
+        torch.cuda.empty_cache()
     finish()
 
 

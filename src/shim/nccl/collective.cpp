@@ -102,7 +102,10 @@ class Result : public device::Values::Pending {
   bool resolve(void* to, std::uint64_t bytes) override {
     if (kind == CollectiveKind::broadcast || kind == CollectiveKind::all_gather ||
         kind == CollectiveKind::all_to_all) {
-      auto entry = exchange->await(source, key, nccl::patience_seconds());
+      std::uint64_t said = key;
+      if (kind == CollectiveKind::broadcast && exchange->is_absent(source))
+        said = exchange->sent_as_root(bytes);
+      auto entry = exchange->await(source, said, nccl::patience_seconds());
       std::uint64_t offset =
           kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
       if (!entry.known || entry.data.size() < offset + bytes) return false;
@@ -181,6 +184,7 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
   bool sends = q.kind != CollectiveKind::broadcast || q.root == c.rank;
   if (sends) {
     post_known(c, key, q.send, q.send_bytes);
+    if (q.kind == CollectiveKind::broadcast) c.exchange->sent_as_root(q.send_bytes, key);
   }
   if (!receives) return;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
+#include "session/absence.h"
 #include "session/host_clock.h"
 
 using namespace maya;
@@ -69,8 +71,22 @@ static void learn_rank(const Communicator& c) {
   if (only_member) session::state().recorder.learn_rank(c.rank, c.size);
 }
 
+// Which members of a job that runs in part do not run. Those of the communicator of all ranks are
+// known; those of another show by not appearing, for NCCL is not told which ranks its members are.
+static void find_absent(Communicator& c) {
+  const auto& ranks = session::ranks_that_run();
+  const auto& settings = session::state().settings;
+  constexpr double grace_seconds = 15;
+  if (ranks.empty()) return;
+  if (c.size != settings.world_size || c.rank != settings.rank)
+    return c.exchange->await_appearance(grace_seconds);
+  for (int rank = 0; rank < c.size; ++rank)
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) c.exchange->declare_absent(rank);
+}
+
 bool await_members(Communicator& c) {
   if (!c.exchange) return true;
+  find_absent(c);
   for (int peer = 0; peer < c.size; ++peer)
     if (!c.exchange->await(peer, join_key, patience_seconds()).arrived) {
       std::fprintf(
@@ -208,6 +224,14 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
   std::uint64_t number = ++parent->splits;
   std::vector<std::pair<nccl::Choice, int>> members;
   nccl::Choice own{colour, key};
+  if (parent->exchange && parent->exchange->absent() > 0) {
+    std::fprintf(stderr,
+                 "maya: a communicator of %d ranks is split and %d of them do not run: nobody says "
+                 "which groups they join. Run with --ranks all, or create the groups without "
+                 "init_process_group(device_id=...)\n",
+                 parent->size, parent->exchange->absent());
+    return ncclInvalidUsage;
+  }
   if (parent->exchange) {
     std::uint64_t exchange_key = (std::uint64_t{1} << 62) | number;
     parent->exchange->post(exchange_key, &own, sizeof own);

@@ -1,0 +1,22 @@
+// Jobs of which only some ranks run (`maya run --ranks`): MAYA_RANKS lists them, "0,1,8".
+//
+// A process of any other rank never begins its program: it waits, before main, for those that run
+// and then ends well, so that the launcher that started it is content. What it would have told its
+// peers is taken to be what they say themselves (device/exchange.h); what it would have done is
+// taken from a recorded rank (collate).
+#pragma once
+
+#include <vector>
+
+namespace maya::session {
+
+// The ranks that run, ascending; empty: all.
+const std::vector<int>& ranks_that_run();
+
+// The rank this process has in its job, as its launcher says; -1: it says none.
+int rank_in_environment();
+
+// Tells the processes that wait that this rank is done. For ends that skip exit handlers.
+void leave_job();
+
+}  // namespace maya::session
