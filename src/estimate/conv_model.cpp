@@ -8,6 +8,10 @@ namespace {
 
 double d(std::int64_t v) { return static_cast<double>(v); }
 
+double padded(double channels, double to) {
+  return to > 0 ? std::ceil(channels / to) * to : channels;
+}
+
 // A block does 32 tiles of 2×2 outputs of 32 channels: 16 small products, 128×128 in all. The tiles
 // lie in one image or in several.
 double fused_winograd(const Chip& chip, const Convolution& w, Direction direction,
@@ -73,9 +77,7 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
                      ConvDetail& detail) {
   const double groups = std::max(1, w.groups);
   const double c = static_cast<double>(w.c) / groups, k = static_cast<double>(w.k) / groups;
-  // Tensor cores take eight channels at a time: fewer, as in a first layer, are padded.
-  const bool tensor = chip.tensor(w.compute), padded = tensor && groups == 1;
-  const double full_c = padded ? std::max(8.0, c) : c, full_k = padded ? std::max(8.0, k) : k;
+  const bool tensor = chip.tensor(w.compute);
   const double taps = static_cast<double>(w.kd) * w.kh * w.kw;
   const double in_points = static_cast<double>(w.n) * static_cast<double>(w.d * w.h * w.w);
   const double out_points =
@@ -88,7 +90,7 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   const double dram = chip.dram * memory.dram_efficiency;
   const double flops = 2 * out_points * k * c * taps * groups;
 
-  if (groups > 1 && c <= 4 && k <= 8) {
+  if (depthwise(w)) {
     double traffic = (in_bytes + out_bytes + weight_bytes) / (dram * p.depthwise);
     double compute = flops / (chip.rate(DType::f32) * p.depthwise_flops);
     if (direction == Direction::weight_gradient) compute /= p.depthwise_weight;
@@ -103,44 +105,56 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
   s.bytes_a = s.bytes_b = s.bytes_d = size;
   double factor = p.forward;
   double a_bytes = in_bytes, d_bytes = out_bytes;
+  // Channels of the sum and of the output, and what they are padded to.
+  const bool weights = direction == Direction::weight_gradient;
+  const double sum = direction == Direction::data_gradient ? k : c;
+  const double out = direction == Direction::data_gradient ? c : k;
+  double full_sum = sum, full_out = out;
+  if (tensor && weights && p.weight_tile > 0) {
+    full_sum = padded(sum, p.weight_tile), full_out = padded(out, p.weight_tile);
+  } else if (tensor) {
+    full_sum = padded(sum, weights ? 8 : p.channel_slice);
+    full_out = padded(out, weights ? 8 : p.channel_tile);
+  }
   switch (direction) {
     case Direction::data_gradient:
-      s.m = in_points, s.n = full_c, s.k = full_k * taps / stride;
+      s.m = in_points, s.n = full_out, s.k = full_sum * taps / stride;
       // Windows that overlap unevenly under a stride: each input point sees another set of taps.
       factor = p.data_gradient * (stride > 1 ? p.strided_data : 1);
       a_bytes = out_bytes, d_bytes = in_bytes;
       break;
     case Direction::weight_gradient:
-      s.m = full_k, s.n = full_c * taps, s.k = out_points;
+      s.m = full_out, s.n = full_sum * taps, s.k = out_points;
       factor = p.weight_gradient;
       a_bytes = out_bytes, d_bytes = weight_bytes;
       break;
     default:
-      s.m = out_points, s.n = full_k, s.k = full_c * taps;
+      s.m = out_points, s.n = full_out, s.k = full_sum * taps;
       break;
   }
   if (taps == 1) factor *= p.pointwise;
-  // Padding to eight channels, or a kernel without wide loads.
   if (groups > 1 && tensor && w.layout == Layout::channels_last)
     factor *= c <= 32 && groups >= 16 ? p.grouped_last : p.grouped_slow;
   else if (groups > 1)
     factor *= p.grouped;
   else if (tensor && std::min(c, k) >= 8 && (std::fmod(c, 8) != 0 || std::fmod(k, 8) != 0))
-    factor *= p.unaligned;
+    factor *= p.unaligned;  // no wide loads
   // Overlapping windows are read once from DRAM and again from L2: the operand counts once. A
-  // stride skips elements, not the memory lines they lie in.
+  // stride skips elements, not the memory lines they lie in. Padding is not in memory.
   const double most_read = size * w.stride_w;
-  if (direction != Direction::weight_gradient)
+  if (!weights)
     s.bytes_a = std::min(most_read, a_bytes / (s.m * s.k * s.batch));
   else
     s.bytes_b = std::min(most_read, in_bytes / (s.k * s.n * s.batch));
+  (weights ? s.bytes_a : s.bytes_d) *= out / full_out;
   GemmParams adjusted = gemm;
   // Gathering windows costs instructions that do not get faster with the tensor cores: the rate of
   // an SM and clock is bounded, whatever the peak.
   const double most = p.sm_flops * 2 / bytes(w.compute) * chip.sms * chip.clock;
   adjusted.efficiency = tensor ? std::min(gemm.efficiency, most / chip.rate(w.compute)) * factor
                                : gemm.efficiency * factor;
-  adjusted.max_split = 32;
+  adjusted.max_split = weights ? 32 : p.split;
+  if (p.tiles > 0) adjusted.tiles = p.tiles;
   if (!tensor) {
     // The direct kernels of cuDNN: 128 points by 128, 64 or 32 channels; only sums over all points
     // are split.
@@ -159,12 +173,22 @@ double one_direction(const Chip& chip, const Convolution& w, Direction direction
     for (double other : {detail.fused_ns, detail.staged_ns})
       if (other > 0) ns = std::min(ns, std::max(p.floor_ns, other));
   }
-  if (tensor && w.layout == Layout::channels_first && p.transform > 0)
-    ns += 2 * (a_bytes + d_bytes) / (dram * p.transform);
+  if (tensor && weights) ns += p.weight_partial * k * c * taps * groups / dram;
+  if (tensor && w.layout == Layout::channels_first && p.transform > 0) {
+    // Of a weight gradient's two inputs the smaller one: the kernel takes the other as it is.
+    double converted =
+        weights ? std::min(in_bytes, out_bytes) : a_bytes + p.transform_output * d_bytes;
+    if (taps == 1 && !weights) converted *= p.transform_pointwise;
+    ns += 2 * converted / (dram * p.transform);
+  }
   return ns;
 }
 
 }  // namespace
+
+bool depthwise(const Convolution& w) {
+  return w.groups > 1 && w.c <= 4 * w.groups && w.k <= 8 * w.groups;
+}
 
 ConvDetail conv_time(const Chip& chip, const Convolution& w, const ConvParams& p,
                      const GemmParams& gemm, const MemoryParams& memory) {

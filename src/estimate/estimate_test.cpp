@@ -131,6 +131,63 @@ TEST(Estimate, AnswersAreInNanoseconds) {
   EXPECT_LT(ns, 0.9e6);
 }
 
+TEST(Convolution, HalfPrecisionWithoutArithmeticOfItsOwnTakesTheTimeOfSingle) {
+  auto gpu = sheet("invented", "pascal", 6, 1, 28, 1582, 484, 3, 11.3, 0.2, 0);
+  auto estimate = estimator(gpu);
+  const std::string layer = "convolution n=12 c=128 k=128 h=56 w=56 kh=3 kw=3 pad_h=1 pad_w=1";
+  const double half = (*estimate)(op_of(layer + " dtype=f16 compute=f16")).ns;
+  EXPECT_DOUBLE_EQ(half, (*estimate)(op_of(layer)).ns);
+}
+
+// DeepBench, T4, batch 16, 3×3: 64 channels a side run at a quarter of the rate of 128, because the
+// tiles of the weight gradient are 128 channels wide.
+TEST(Convolution, NarrowWeightGradientsPayForWholeTilesOnTuring) {
+  auto gpu = sheet("t4", "turing", 7, 5, 40, 1590, 320, 4, 8.1, 65, 0);
+  auto estimate = estimator(gpu);
+  const std::string rest = " kh=3 kw=3 pad_h=1 pad_w=1 dtype=f16 compute=f16 direction=";
+  const std::string narrow = "convolution n=16 c=64 k=64 h=80 w=350" + rest;
+  const std::string wide = "convolution n=16 c=128 k=128 h=40 w=175" + rest;
+  auto ratio = [&](const char* direction) {
+    return (*estimate)(op_of(narrow + direction)).ns / (*estimate)(op_of(wide + direction)).ns;
+  };
+  EXPECT_NEAR(ratio("weight_gradient"), 3.5, 0.7);
+  EXPECT_NEAR(ratio("forward"), 1.46, 0.3);
+}
+
+// A first layer's three channels fill a slice of 32: a second slice is what costs time.
+TEST(Convolution, AFirstLayerTakesTheTimeOfAFullSlice) {
+  auto estimate = estimator(test_gpus()[1]);
+  auto ns = [&](int channels) {
+    return (*estimate)(op_of("convolution n=64 k=64 h=224 w=224 kh=7 kw=7 stride_h=2 stride_w=2 "
+                             "pad_h=3 pad_w=3 dtype=f16 compute=f16 layout=channels_last c=" +
+                             std::to_string(channels)))
+        .ns;
+  };
+  EXPECT_GT(ns(3), 0.6 * ns(32));
+  EXPECT_GT(ns(64), 1.5 * ns(32));
+}
+
+// One block a channel: 64 channels cannot draw what A100's memory delivers, 256 can.
+TEST(BatchNorm, FewChannelsApartDoNotFillTheMemory) {
+  auto estimate = estimator(test_gpus()[2]);
+  auto ns = [&](int channels, const char* more) {
+    return (*estimate)(op_of("normalization kind=batch direction=backward rows=" +
+                             std::to_string(channels) +
+                             " cols=" + std::to_string(64 * 602112 / channels) + more))
+        .ns;
+  };
+  EXPECT_GT(ns(64, ""), 1.5 * ns(256, ""));
+  EXPECT_NEAR(ns(64, " channels_last=1") / ns(256, " channels_last=1"), 1, 0.01);
+}
+
+TEST(BatchNorm, TorchsOwnReadsAnElementAtATime) {
+  auto estimate = estimator(test_gpus()[2]);
+  Op op = op_of("normalization kind=batch direction=backward rows=64 cols=602112 dtype=f16");
+  const double cudnn = (*estimate)(op).ns;
+  op.name = "void at::native::batch_norm_backward_kernel<c10::Half, c10::Half, float, int>";
+  EXPECT_GT((*estimate)(op).ns, 1.5 * cudnn);
+}
+
 TEST(Estimate, CommunicationIsNotItsBusiness) {
   auto estimate = estimator(test_gpus()[2]);
   Estimate e = (*estimate)(op_of("collective bytes=1048576"));

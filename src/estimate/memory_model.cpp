@@ -14,6 +14,8 @@ std::string_view name(MemoryFamily family) {
                                                "rms_norm_backward",
                                                "batch_norm_forward",
                                                "batch_norm_backward",
+                                               "batch_norm_statistics",
+                                               "batch_norm_native_backward",
                                                "group_norm_forward",
                                                "group_norm_backward",
                                                "weight_reduction",

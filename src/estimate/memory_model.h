@@ -24,6 +24,8 @@ enum class MemoryFamily : std::uint8_t {
   rms_norm_backward,
   batch_norm_forward,
   batch_norm_backward,
+  batch_norm_statistics,
+  batch_norm_native_backward,
   group_norm_forward,
   group_norm_backward,
   weight_reduction,

@@ -42,8 +42,10 @@ struct Visitor {
         return MemoryOp{backward ? F::rms_norm_backward : F::rms_norm_forward, s};
       case NormKind::batch:
       case NormKind::instance:
-        // A block per channel only when channels are apart; else the work is spread evenly.
-        s.rows = 0;
+        // A block per channel when channels are apart: few of them do not fill the memory's pipes.
+        // Else the work is spread evenly.
+        if (w.channels_last) s.rows = 0;
+        s.cols *= bytes(w.dtype) / 4;
         return MemoryOp{backward ? F::batch_norm_backward : F::batch_norm_forward, s};
       case NormKind::group:
         return MemoryOp{backward ? F::group_norm_backward : F::group_norm_forward, s};
@@ -148,11 +150,28 @@ struct Visitor {
   }
 };
 
+// torch's own batch norm of channels that are apart, for half models: a block of 512 threads per
+// channel as cuDNN's, but an element at a time.
+void native_batch_norm(const Op& op, MemoryOp& out) {
+  if (const auto* w = std::get_if<Reduction>(&op.work);
+      w && op.name.find("batch_norm_collect_statistics_kernel") != std::string::npos) {
+    out.family = MemoryFamily::batch_norm_statistics;
+    out.shape.rows = std::max(1.0, d(w->outputs) / 2);
+    out.shape.cols = d(w->inputs) / out.shape.rows;
+  } else if (op.name.find("batch_norm_backward_kernel") != std::string::npos) {
+    out.family = MemoryFamily::batch_norm_native_backward;
+    out.shape.cols *= 4 / bytes(std::get<Normalization>(op.work).dtype);
+  }
+}
+
 }  // namespace
 
 std::optional<MemoryOp> memory_op(const Op& op) {
   auto out = std::visit(Visitor{op}, op.work);
-  if (!out || op.name.compare(0, 6, "vllm::") != 0) return out;
+  if (!out) return out;
+  if (out->family == MemoryFamily::reduction || out->family == MemoryFamily::batch_norm_backward)
+    native_batch_norm(op, *out);
+  if (op.name.compare(0, 6, "vllm::") != 0) return out;
   const std::string_view kernel = std::string_view(op.name).substr(6);
   if (kernel.starts_with("rms_norm")) out->family = MemoryFamily::vllm_rms_norm;
   if (kernel.starts_with("silu_and_mul")) out->family = MemoryFamily::vllm_silu_and_mul;

@@ -136,13 +136,23 @@ Models::Raw Models::gemm(const Gemm& w) const {
   return {ns, &model.confidence};
 }
 
-Models::Raw Models::conv(const Convolution& w) const {
+Models::Raw Models::conv(const Convolution& work) const {
+  Convolution w = work;
   const bool tensor = chip_.tensor(w.compute);
+  // Without arithmetic of its own the library converts what comes in 16 bits and computes in f32.
+  if (!tensor && bytes(w.dtype) < 4) w.dtype = w.compute = DType::f32;
   const auto& model = tensor ? conv_tensor_ : conv_plain_;
   const auto& gemm = tensor ? gemm_tensor_ : gemm_batched_;
   const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
   const ConvDetail detail = conv_time(chip_, w, model.params, gemm.params, memory.params);
   double ns = detail.ns;
+  if (tensor && w.layout == Layout::channels_first && !depthwise(w) &&
+      (w.groups > 1 || std::min(w.c, w.k) < 32)) {
+    // Mostly padding in tensor cores: plain arithmetic may be faster.
+    w.compute = DType::f32;
+    const auto& plain = gemm_batched_.params;
+    ns = std::min(ns, conv_time(chip_, w, conv_plain_.params, plain, memory.params).ns);
+  }
   if (model.correction.empty()) return {ns, &model.confidence};
   // The correction has seen plain 3×3 kernels forward, and speaks of those only.
   if (w.direction != Direction::forward || w.kh != 3 || w.kw != 3 || w.kd != 1 || w.stride_h != 1 ||
