@@ -193,19 +193,34 @@ Cuts cuts_by_backward(const Sequence& sequence) {
   std::size_t forward = SIZE_MAX;
   for (std::size_t k = settled; k + 1 < between.size(); ++k)
     forward = std::min(forward, shared(between[k], between[k + 1]));
-  // What is left of the shortest that have more is the update; an evaluation comes behind it.
-  std::size_t with_more = 0, update = SIZE_MAX;
-  auto more = [&](const Pass& p) {
-    return p.end - p.begin > forward ? p.end - p.begin - forward : 0;
+  // What a stretch has before that: an update with an evaluation behind it, perhaps; with gradient
+  // accumulation, between most passes, next to nothing.
+  struct Extra {
+    std::size_t length{}, heavy{};
   };
-  for (std::size_t k = settled; k < between.size(); ++k)
-    if (const std::size_t extra = more(between[k]); extra > 0)
-      ++with_more, update = std::min(update, extra);
-  if (with_more == 0) update = 0;
-  const bool accumulates = with_more > 0 && with_more < between.size() - settled;
+  std::vector<Extra> extras;
+  for (const Pass& p : between) {
+    const std::size_t length = p.end - p.begin > forward ? p.end - p.begin - forward : 0;
+    extras.push_back({length, sequence.heavy_between(p.begin, p.begin + length)});
+  }
+  auto shorter = [](const Extra& a, const Extra& b) { return a.length < b.length; };
+  const auto first = extras.begin() + static_cast<std::ptrdiff_t>(settled);
+  const Extra least = *std::min_element(first, extras.end(), shorter);
+  // An update is many launches and no training work; a line in a log is few, an evaluation trains.
+  constexpr std::size_t few = 16;
+  auto ends_accumulation = [&](const Extra& e) {
+    return e.length - least.length >= std::max(least.length, few);
+  };
+  std::size_t update = SIZE_MAX;
+  for (auto e = first; e != extras.end(); ++e)
+    if (e->length > least.length && ends_accumulation(*e) && e->heavy == least.heavy)
+      update = std::min(update, e->length);
+  const bool accumulates = update != SIZE_MAX;
+  if (!accumulates) update = least.length;
   Cuts cuts;
   for (std::size_t k = 0; k < between.size(); ++k)
-    if (!accumulates || more(between[k]) > 0) cuts.push_back(passes[k].end + update);
+    if (!accumulates || extras[k].length >= update)
+      cuts.push_back(passes[k].end + std::min(update, extras[k].length));
   cuts.push_back(std::min(passes.back().end + update, sequence.size()));
   open_first(sequence, cuts);
   return cuts;

@@ -1,6 +1,7 @@
 #include "collate/sequence.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -43,6 +44,7 @@ class Updates {
     if (step == nullptr || rank(*step) != best_) return false;
     return best_ == Rank::named || step->elements >= most_ / 100;
   }
+  bool certain() const { return best_ != Rank::one_list; }
 
  private:
   enum class Rank : std::uint8_t { one_list, lists, named };
@@ -62,6 +64,7 @@ class Updates {
 Sequence::Sequence(const trace::Recording& recording) {
   std::vector<Symbol> ops, graphs;
   Updates updates(recording.ops);
+  certain_updates_ = updates.certain();
   for (const Op& op : recording.ops)
     ops.push_back({hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
@@ -185,15 +188,24 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   const bool equal = settled;
   judge(0.9, true, [&](std::size_t a, std::size_t b) { return sequence.shape(a, b); });
   settled = equal;  // steps of one code may still differ from all others by their data
-  // Data-dependent jitter: steps of nearly the same length.
+  // Data-dependent jitter: steps of nearly the same length. Where most have as much training work,
+  // one that has more carries an evaluation.
   std::vector<std::size_t> lengths;
-  for (std::size_t k = 0; k < segments; ++k) lengths.push_back(cuts[k + 1] - cuts[k]);
+  std::map<std::size_t, std::size_t> works;
+  for (std::size_t k = 0; k < segments; ++k) {
+    lengths.push_back(cuts[k + 1] - cuts[k]);
+    ++works[sequence.heavy_between(cuts[k], cuts[k + 1])];
+  }
   std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(segments / 2),
                    lengths.end());
-  auto median = static_cast<double>(lengths[segments / 2]);
+  const auto median = static_cast<double>(lengths[segments / 2]);
+  const auto usual = std::max_element(
+      works.begin(), works.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool most = 2 * usual->second > segments;
   judge(0.7, false, [&](std::size_t a, std::size_t b) {
-    double length = static_cast<double>(b - a);
-    return std::uint64_t{length >= 0.9 * median && length <= 1.1 * median};
+    const auto length = static_cast<double>(b - a);
+    const bool alike = length >= 0.9 * median && length <= 1.1 * median;
+    return std::uint64_t{alike && (!most || sequence.heavy_between(a, b) == usual->first)};
   });
   return best;
 }

@@ -16,6 +16,8 @@ class Sequence {
   std::size_t size() const { return record_.size(); }
   std::uint32_t record(std::size_t i) const { return record_[i]; }
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
+  // Whether those are updates, not just kernels over lists as clipping has them.
+  bool certain_updates() const { return certain_updates_; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
@@ -42,6 +44,7 @@ class Sequence {
   std::vector<std::size_t> weight_{0};                         // likewise
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base
   std::size_t first_heavy_{};
+  bool certain_updates_{};
 };
 
 // How well a list of cuts divides the sequence into equal steps.

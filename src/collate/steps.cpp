@@ -90,10 +90,13 @@ class Finder {
       return cuts_by_annotation(job_.classes[c].recording, sequences_[c]);
     };
     if (accept(StepsFoundBy::annotation, by_annotation, 2)) return {};
+    const bool certain = std::all_of(sequences_.begin(), sequences_.end(),
+                                     [](const Sequence& s) { return s.certain_updates(); });
+    if (!certain && accept(StepsFoundBy::backward, by_backward, 2)) return {};
     if (accept(StepsFoundBy::optimizer, by_optimizer, 2)) return {};
     // One update after training work is one step, whatever repeats inside it (layers do).
     if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
-    if (accept(StepsFoundBy::backward, by_backward, 2)) return {};
+    if (certain && accept(StepsFoundBy::backward, by_backward, 2)) return {};
     if (accept(StepsFoundBy::period, by_period, 2)) return {};
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);

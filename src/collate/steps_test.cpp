@@ -136,6 +136,25 @@ TEST(Steps, ByBackwardPassWithEvaluationInBetween) {
   EXPECT_EQ(job.measured[4], 1);
 }
 
+// Clipping goes over a list, but no update is known by it: the backward pass is.
+TEST(Steps, ByBackwardPassWhereOnlyClippingGoesOverLists) {
+  WrittenOut w;
+  initialize(w.r);
+  const std::uint32_t clip = w.r.op({OptimizerStep{OptimizerKind::other, 100000, 50}, "clip"});
+  for (int s = 0; s < 9; ++s) {
+    w.train();
+    w.r.add(trace::Kind::launch, clip);
+    w.update(200);
+    w.r.kernel(1, "log");
+    if (s % 3 == 2) w.pass();
+  }
+  job::Job job = found(w.r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::backward);
+  EXPECT_EQ(job.steps(), 9u);
+  EXPECT_EQ(job.measured[3], 0);
+  EXPECT_EQ(job.measured[4], 1);
+}
+
 TEST(Steps, ByBackwardPassWithGradientAccumulation) {
   for (int evaluations : {0, 3}) {
     WrittenOut w;
