@@ -128,7 +128,7 @@ void check_triton(const launch::Python& python, Findings& findings) {
   }
   const char* set = std::getenv("CC");
   std::string compiler;
-  for (std::string name :
+  for (const std::string& name :
        {std::string(set ? set : ""), std::string("cc"), std::string("gcc"), std::string("clang")}) {
     if (name.empty()) continue;
     if (auto found = launch::find_executable(name, search_path())) {

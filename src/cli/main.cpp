@@ -29,8 +29,10 @@ int fail(std::string_view message, int code) {
 
 }  // namespace maya::cli
 
-int main(int argc, char** argv) {
-  using namespace maya::cli;
+namespace maya::cli {
+namespace {
+
+int run_verb(int argc, char** argv) {
   if (const auto code = run_python_verb(argc, argv)) return *code;
   CLI::App app{
       "Run the training command you already have on a machine with no GPU, and learn how long "
@@ -80,5 +82,17 @@ int main(int argc, char** argv) {
     return fail(fmt::format("{}; see `{} --help`", wrong.what(), verb), usage);
   } catch (const std::exception& unexpected) {
     return fail(fmt::format("unexpected: {}; please report it", unexpected.what()));
+  }
+}
+
+}  // namespace
+}  // namespace maya::cli
+
+int main(int argc, char** argv) {
+  try {
+    return maya::cli::run_verb(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "maya: %s\n", error.what());
+    return maya::cli::failure;
   }
 }

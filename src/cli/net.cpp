@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,8 +11,6 @@
 #include "network/open.h"
 #include "network/table.h"
 #include "predict/settings.h"
-
-extern char** environ;
 
 namespace maya::cli {
 namespace {

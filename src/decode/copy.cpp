@@ -125,7 +125,7 @@ class Cat : public Decoder {
     return static_cast<int>(std::clamp<std::uint64_t>(a.grid(1), 1, batch));
   }
   std::int64_t elements(const Arguments& a, int i) const {
-    return word(a, 1, static_cast<std::size_t>(2 * batch + i), columns());
+    return word(a, 1, 2 * static_cast<std::size_t>(batch) + static_cast<std::size_t>(i), columns());
   }
 };
 

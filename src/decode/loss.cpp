@@ -11,7 +11,7 @@ Made prepare_loss(const Kernel& kernel, const Name& name) {
   Signature signature(kernel, name);
   DType dtype = template_dtype(name, 0, DType::f32);
   bool backward = contains(leaf, "backward");
-  std::vector<std::size_t> integers = signature.integers();
+  const std::vector<std::size_t>& integers = signature.integers();
   bool spatial = starts_with(leaf, "nll_loss2d"), no_reduce = contains(leaf, "no_reduce");
   bool one = ends_with(leaf, "_1d");
   return make(signature.key(kernel), [=](const Arguments& a, Decoded& d) {

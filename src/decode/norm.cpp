@@ -10,7 +10,7 @@ namespace {
 using Sizes = std::function<void(const Arguments&, Normalization&)>;
 
 Made norm(const Kernel& kernel, const Name& name, NormKind kind, DType dtype, Direction direction,
-          Sizes sizes, bool channels_last = false) {
+          const Sizes& sizes, bool channels_last = false) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Normalization work;
     work.kind = kind;
@@ -24,7 +24,7 @@ Made norm(const Kernel& kernel, const Name& name, NormKind kind, DType dtype, Di
 
 // One pass over the data that belongs to a normalization but is not one by itself.
 Made pass(const Kernel& kernel, const Name& name, DType dtype, int reads, int writes,
-          std::function<std::int64_t(const Arguments&)> elements, int flops = 4) {
+          const std::function<std::int64_t(const Arguments&)>& elements, int flops = 4) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Pointwise work;
     work.elements = elements(a);
@@ -40,7 +40,7 @@ Made pass(const Kernel& kernel, const Name& name, DType dtype, int reads, int wr
 }
 
 Made moments(const Kernel& kernel, const Name& name, DType dtype,
-             std::function<void(const Arguments&, Reduction&)> sizes) {
+             const std::function<void(const Arguments&, Reduction&)>& sizes) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Reduction work;
     work.in = dtype;

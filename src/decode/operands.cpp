@@ -104,7 +104,7 @@ Tensor Signature::tensor(const Arguments& a, std::size_t i) const {
       t.elements *= std::max<std::int64_t>(0, t.size[d]);
     }
   } else if (p.kind == Kind::accessor && p.rank > 0) {
-    bool wide = a.size(i) >= static_cast<std::size_t>(8 + 16 * p.rank);
+    bool wide = a.size(i) >= 8 + 16 * static_cast<std::size_t>(p.rank);
     t.rank = p.rank;
     t.elements = 1;
     for (int d = 0; d < p.rank; ++d) {

@@ -136,7 +136,7 @@ Made prepare_pool(const Kernel& kernel, const Name& name) {
       (t.written == backward ? work.inputs : work.outputs) = t.elements;
     }
     auto threads = static_cast<std::int64_t>(a.geometry().threads());
-    if (work.outputs == 0) work.outputs = backward ? threads : threads;
+    if (work.outputs == 0) work.outputs = threads;
     if (work.inputs == 0) {
       // upsample_nearest2d…(in, out, planes, h1, w1, h2, w2): the two sizes are neighbours.
       const auto& n = signature->integers();

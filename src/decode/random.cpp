@@ -84,13 +84,14 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
       leaf == "rand_uniform_kernel") {
     Signature signature(kernel, name);
     DType dtype = template_dtype(name, 0, first_dtype(kernel.demangled));
-    std::vector<std::size_t> integers = signature.integers();
-    return make(signature.key(kernel), [=](const Arguments& a, Decoded& d) {
-      Random work;
-      for (std::size_t i : integers) work.elements = std::max(work.elements, a.integer(i));
-      work.dtype = dtype == DType::unknown ? DType::f32 : dtype;
-      d.op.work = work;
-    });
+    return make(signature.key(kernel),
+                [dtype, integers = signature.integers()](const Arguments& a, Decoded& d) {
+                  Random work;
+                  for (std::size_t i : integers)
+                    work.elements = std::max(work.elements, a.integer(i));
+                  work.dtype = dtype == DType::unknown ? DType::f32 : dtype;
+                  d.op.work = work;
+                });
   }
   return nullptr;
 }

@@ -6,7 +6,7 @@ namespace maya::decode {
 namespace {
 
 Made softmax(const Kernel& kernel, const Name& name, DType in, DType out, Direction direction,
-             bool log, bool masked, std::function<void(const Arguments&, Softmax&)> sizes) {
+             bool log, bool masked, const std::function<void(const Arguments&, Softmax&)>& sizes) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     Softmax work;
     work.in = in;

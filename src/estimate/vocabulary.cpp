@@ -30,9 +30,10 @@ class Reader {
     auto value = word(names);
     if (!value) return std::nullopt;
     double number{};
-    auto [end, code] = std::from_chars(value->data(), value->data() + value->size(), number);
-    if (code != std::errc{} || end != value->data() + value->size() || number < 0 ||
-        number != std::floor(number) || number > 9e17) {
+    const char* const last = value->data() + value->size();
+    const auto [end, code] = std::from_chars(value->data(), last, number);
+    if (code != std::errc{} || end != last || number < 0 || number != std::floor(number) ||
+        number > 9e17) {
       fail(std::string(*names.begin()) + "=" + *value + ": expected a whole number, not negative");
       return std::nullopt;
     }
@@ -74,7 +75,7 @@ class Reader {
   Result<Op> done(Work work, std::string name = "") {
     if (!problem_.empty()) return Error{problem_ + "; see `maya estimate --help`"};
     Op op;
-    op.work = std::move(work);
+    op.work = work;
     op.name = std::move(name);
     return op;
   }
@@ -386,7 +387,7 @@ Result<Op> plain(std::string_view name, Keys& keys) {
     keys.erase(it);
   }
   Op op;
-  op.work = *std::move(work);
+  op.work = *work;
   return op;
 }
 

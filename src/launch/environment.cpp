@@ -1,12 +1,12 @@
 #include "launch/environment.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-
-extern char** environ;
 
 namespace maya::launch {
 

@@ -208,7 +208,9 @@ Environment environment_of(const std::map<std::string, std::string>& variables) 
   Environment e;
   for (auto& row : e.algorithm) row.fill(true);
   for (auto& row : e.protocol) row.fill(true);
-  for (const auto& [variable, value] : variables) {
+  for (const auto& entry : variables) {
+    const auto& variable = entry.first;
+    const auto& value = entry.second;
     if (!variable.starts_with("NCCL_")) continue;
     std::string name = variable.substr(5);
     auto refuse = [&](const std::string& why) {

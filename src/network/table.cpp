@@ -110,7 +110,7 @@ std::string print(const std::vector<Row>& rows) {
       "(GB/s)", "(GB/s)");
   for (const Row& row : rows) {
     std::string bar;
-    for (int i = 0; i < static_cast<int>(kBar * row.busbw_gbps / most + 0.5); ++i) bar += "▆";
+    for (int i = 0; i < std::lround(kBar * row.busbw_gbps / most); ++i) bar += "▆";
     out += fmt::format("{:>14} {:>12.2f} {:>15} {:>7} {:>4} {:>9.2f} {:>9.2f}  {}\n", row.bytes,
                        row.time.ns / 1e3, row.time.algorithm, row.time.protocol, row.time.channels,
                        row.algbw_gbps, row.busbw_gbps, bar);

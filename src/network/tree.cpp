@@ -26,7 +26,8 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
   double real = s.most_per_island == 1 ? 1e9 : x.inside_gbps(false) * 0.92 * m.tree[kSimple];
   if (many) real = std::min(real, x.outside_gbps(false) * (s.islands == 2 ? 2 : 1));
   double depth = many ? std::bit_width(static_cast<unsigned>(s.islands)) - 1 : 0;
-  double chain = s.ranks / s.islands - 1;
+  const int longest = s.ranks / s.islands - 1;
+  const double chain = longest;
   for (int p = 0; p < kProtocols; ++p) {
     auto protocol = static_cast<Protocol>(p);
     if (!x.allows(protocol)) continue;

@@ -117,7 +117,7 @@ Result<Work> parse_work(std::string_view text) {
     if (auto status = set_field(*work, word.substr(0, equals), word.substr(equals + 1)); !status)
       return status.error();
   }
-  return *std::move(work);
+  return *work;
 }
 
 }  // namespace maya

@@ -59,7 +59,7 @@ std::optional<Number> assumed(const Semantics& s, device::Values& values, std::u
   if (s.inputs.size() == 1 && s.inputs[0].dtype == DType::boolean) {
     if (s.kind == Kind::copy_cast && s.outputs[0].dtype != DType::boolean) return 1;
     if (s.kind == Kind::reduce && s.function == "sum" && count(s.outputs[0]) > 0)
-      return static_cast<Number>(count(s.inputs[0]) / count(s.outputs[0]));
+      return static_cast<Number>(count(s.inputs[0])) / static_cast<Number>(count(s.outputs[0]));
   }
   if (s.outputs[0].dtype != DType::boolean) return std::nullopt;
   if (s.kind == Kind::reduce) {

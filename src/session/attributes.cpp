@@ -1,6 +1,7 @@
 #include "session/attributes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -245,7 +246,7 @@ bool device_attribute(int attribute, int device, int& value) {
     case 87: {
       auto f32 = g.peak_tflops.find(DType::f32), f64 = g.peak_tflops.find(DType::f64);
       value = f32 != g.peak_tflops.end() && f64 != g.peak_tflops.end() && f64->second > 0
-                  ? std::max(1, static_cast<int>(f32->second / f64->second + 0.5))
+                  ? std::max(1, static_cast<int>(std::lround(f32->second / f64->second)))
                   : 32;
       break;
     }

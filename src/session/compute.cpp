@@ -161,7 +161,7 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
         started[at] = true;
       }
       if (s.function == "mean")
-        for (auto& v : result) v /= static_cast<Number>(in[0].size() / n);
+        for (auto& v : result) v /= static_cast<Number>(in[0].size()) / static_cast<Number>(n);
       return result;
     }
     case Kind::scan: {

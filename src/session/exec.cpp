@@ -11,8 +11,6 @@
 #include "session/next.h"
 #include "session/notes.h"
 
-extern char** environ;
-
 namespace maya::session {
 namespace {
 
@@ -72,7 +70,7 @@ MAYA_WRAPPER int execvpe(const char* name, char* const* words, char* const* envi
 MAYA_WRAPPER int posix_spawn(pid_t* process, const char* path,
                              const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const* words,
-                             char* const* environment) noexcept {
+                             char* const* environment) {
   maya::session::look(path, environment);
   return maya::session::real_spawn.get()(process, path, actions, attributes, words, environment);
 }
@@ -80,7 +78,7 @@ MAYA_WRAPPER int posix_spawn(pid_t* process, const char* path,
 MAYA_WRAPPER int posix_spawnp(pid_t* process, const char* name,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const* words,
-                              char* const* environment) noexcept {
+                              char* const* environment) {
   maya::session::look(name, environment);
   return maya::session::real_spawnp.get()(process, name, actions, attributes, words, environment);
 }

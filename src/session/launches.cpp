@@ -294,10 +294,11 @@ int node_kernel_packed(Node& node, Function& function, const Geometry& geometry,
 int node_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments) {
   if (int error = resolve(function)) return error;
   const auto& sizes = function.code.parameter_sizes;
-  if (arguments == nullptr && !sizes.empty()) return code::invalid_value;
+  const std::size_t count = sizes.size();
+  if (arguments == nullptr && count > 0) return code::invalid_value;
   node.arguments.clear();
   node.argument_pointers.clear();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const char* bytes = static_cast<const char*>(arguments[i]);
     node.arguments.emplace_back(bytes, bytes + sizes[i]);
   }

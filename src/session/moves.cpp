@@ -179,10 +179,13 @@ void repeat(const Semantics& s, device::Values& values, std::uint64_t limit) {
   Column result(static_cast<std::size_t>(
       std::clamp<std::int64_t>(count(out), 0, static_cast<std::int64_t>(limit))));
   if (!times || !ends || times->size() != ends->size()) return forget(out, values);
+  auto place = [&](Number number) {
+    return static_cast<std::size_t>(
+        std::clamp(number, Number{0}, static_cast<Number>(result.size())));
+  };
   for (std::size_t i = 0; i < times->size(); ++i)
-    for (Number at = (*ends)[i] - (*times)[i]; at < (*ends)[i]; at += 1)
-      if (at >= 0 && at < static_cast<Number>(result.size()))
-        result[static_cast<std::size_t>(at)] = static_cast<Number>(i);
+    for (std::size_t at = place((*ends)[i] - (*times)[i]); at < place((*ends)[i]); ++at)
+      result[at] = static_cast<Number>(i);
   store(out, result, values, limit);
 }
 

@@ -10,8 +10,6 @@
 #include "session/host_clock.h"
 #include "trace/codec.h"
 
-extern char** environ;
-
 namespace maya::session {
 namespace {
 

@@ -57,8 +57,8 @@ Settings Settings::from_environment() {
   Settings s;
   const char* run = std::getenv("MAYA_RUN_DIR");
   if (run != nullptr) s.run_directory = run;
-  std::string path =
-      std::getenv("MAYA_DEVICE") ? std::getenv("MAYA_DEVICE") : s.run_directory + "/device.txt";
+  const char* device = std::getenv("MAYA_DEVICE");
+  const std::string path = device != nullptr ? device : s.run_directory + "/device.txt";
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     s.fault = "cannot read " + path + " (start the program with `maya run`)";

@@ -80,7 +80,8 @@ std::uint32_t Model::product_blocks(const Work& work) const {
   if (gemm == nullptr || gemm->m <= 0 || gemm->n <= 0) return 0;
   // The tile most kernels of the libraries have, or nearly.
   auto tiles = [](std::int64_t size) {
-    return static_cast<double>(size / 128 + (size % 128 != 0));
+    const std::int64_t count = (size + 127) / 128;
+    return static_cast<double>(count);
   };
   double blocks =
       tiles(gemm->m) * tiles(gemm->n) * static_cast<double>(std::max<std::int64_t>(1, gemm->batch));

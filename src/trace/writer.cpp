@@ -93,7 +93,7 @@ void Writer::define(format::Define what, std::uint64_t index, std::string_view p
                                 static_cast<std::uint32_t>(payload.size()), index};
   lock();
   if (static_cast<std::size_t>(end_ - next_) < units) rotate();
-  if (static_cast<std::size_t>(end_ - next_) >= units) {
+  if (next_ != nullptr && static_cast<std::size_t>(end_ - next_) >= units) {
     if (!payload.empty())
       std::memcpy(static_cast<void*>(next_ + 1), payload.data(), payload.size());
     std::memcpy(static_cast<void*>(next_), &head,

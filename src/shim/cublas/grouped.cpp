@@ -12,7 +12,6 @@
 using namespace maya::abi;
 using namespace maya::shim::cublas;
 namespace session = maya::session;
-using maya::DType;
 
 namespace {
 

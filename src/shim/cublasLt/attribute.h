@@ -31,7 +31,7 @@ inline abi::cublasStatus_t set(std::span<const Attribute> table, void* own, int 
     return abi::CUBLAS_STATUS_INVALID_VALUE;
   std::int64_t value = 0;
   if (size == 1)
-    value = *static_cast<const std::int8_t*>(from);
+    value = *static_cast<const std::uint8_t*>(from);
   else if (size == 4) {
     std::int32_t narrow;
     std::memcpy(&narrow, from, 4);

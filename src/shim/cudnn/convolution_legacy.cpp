@@ -147,6 +147,7 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(cudnnConvolutionDescriptor_t
   if (!work || !dims) return bad("tensors, filter and convolution do not fit together");
   std::int64_t all[] = {work->n, work->k, work->out_d(), work->out_h(), work->out_w()};
   int spatial = as<ConvolutionDesc>(descriptor)->rank;
+  if (rank != spatial + 2) return bad("the number of dimensions is not that of the convolution");
   for (int i = 0; i < rank; ++i) dims[i] = static_cast<int>(all[i < 2 ? i : i + 3 - spatial]);
   return CUDNN_STATUS_SUCCESS;
 }

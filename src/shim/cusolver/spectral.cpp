@@ -3,7 +3,6 @@
 
 using namespace maya::abi;
 using namespace maya::shim::cusolver;
-using maya::DType;
 
 #define MAYA_H cusolverDnHandle_t handle
 
