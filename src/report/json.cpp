@@ -89,9 +89,11 @@ std::string to_json(const Prediction& p) {
                               {"context_bytes", memory.context_bytes},
                               {"capacity_bytes", memory.capacity_bytes}});
   json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
-  json["cost"] = {{"usd_per_gpu_hour", tidy(p.cost.usd_per_gpu_hour)},
-                  {"usd_per_step", p.step ? Json(tidy(p.cost.usd_per_step)) : Json(nullptr)},
-                  {"source", p.cost.source}};
+  const bool priced = p.cost.usd_per_gpu_hour > 0;
+  json["cost"] = {
+      {"usd_per_gpu_hour", priced ? Json(tidy(p.cost.usd_per_gpu_hour)) : Json(nullptr)},
+      {"usd_per_step", p.step && priced ? Json(tidy(p.cost.usd_per_step)) : Json(nullptr)},
+      {"source", p.cost.source}};
   json["coverage"] = coverage_json(p.coverage);
   json["largest_costs"] = Json::array();
   for (const LargestCost& cost : p.largest_costs)
@@ -163,7 +165,8 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
           OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),
                       oom.at("capacity_bytes"), oom.value("during_run", true)};
     const auto& cost = json.at("cost");
-    p.cost.usd_per_gpu_hour = cost.at("usd_per_gpu_hour");
+    if (!cost.at("usd_per_gpu_hour").is_null())
+      p.cost.usd_per_gpu_hour = cost.at("usd_per_gpu_hour");
     if (!cost.at("usd_per_step").is_null()) p.cost.usd_per_step = cost.at("usd_per_step");
     p.cost.source = cost.value("source", "");
     const auto& coverage = json.at("coverage");
