@@ -1,13 +1,15 @@
 """The page of `maya validate --write`: how well whole training steps are predicted, in distributions and by the worst cases."""
 from __future__ import annotations
 
+import csv
 import re
 
 from maya import validate
 
 NAMES = {"cases": "Single cases", "timm": "timm, AMP, RTX 3090, both layouts", "torchvision": "torchvision, batch 12, six GPUs",
          "mpt": "MPT with FSDP on 8 × A100", "megatron": "Megatron-LM on A100",
-         "independent": "Independent: figures found after the models were made"}
+         "independent": "Independent: figures found after the models were made",
+         "doubtful": "Doubtful: figures that contradict others of the same thing"}
 
 
 def cause(case):
@@ -47,6 +49,19 @@ def row(case, r, with_cause=False):
     return "| " + " | ".join(words + [cause(case)]) + " |"
 
 
+def first_look(pairs):
+    """The line on what was predicted of these cases before anybody had seen an error, where validation/first-look.csv has it."""
+    path = pairs[0][0].file.parents[1] / "first-look.csv"
+    kept = {r["case"]: r for r in csv.DictReader(path.open())} if path.exists() else {}
+    found = [{k: float(kept[c.id][k]) for k in ("measured_ms", "predicted_ms", "low_ms", "high_ms")} for c, _ in pairs if c.id in kept]
+    if not found:
+        return []
+    s = validate.summary([{"error": r["predicted_ms"] / r["measured_ms"] - 1, "inside": r["low_ms"] <= r["measured_ms"] <= r["high_ms"]} for r in found])
+    p = validate.percent
+    return [f"At the first look, before anybody had seen an error: {s['cases']} cases, mean {p(s['mean'])}, median {p(s['median'])}, worst {p(s['worst'])}, "
+            f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed since was changed in view of them.", ""]
+
+
 def page(cases, results):
     by_set = {}
     for case, r in zip(cases, results):
@@ -71,7 +86,7 @@ def page(cases, results):
                          f"{p(s['bias'])} | {p(s['within_5'])} | {p(s['within_15'])} | {p(s['inside'])} |")
     for name, pairs in by_set.items():
         done = [(c, r) for c, r in pairs if "error" in r]
-        lines += ["", f"## {NAMES.get(name, name)}", ""]
+        lines += ["", f"## {NAMES.get(name, name)}", ""] + first_look(pairs)
         sources = list(dict.fromkeys(c.text("source") for c, _ in pairs))
         if len(sources) <= 3:
             lines += ["Source: " + "; ".join(sources) + ".", ""]

@@ -8,6 +8,7 @@ activation checkpointing by op (every second matmul is recomputed) or of whole b
 from __future__ import annotations
 
 import argparse
+import os
 from collections import defaultdict
 
 import torch
@@ -129,15 +130,23 @@ def selective():
     return create_selective_checkpoint_contexts(policy)
 
 
+def start_with_groups():
+    """As start(), but groups are not split from one communicator, and a node's GPUs are counted anew: some ranks of many can run."""
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl")
+    return torch.distributed.get_rank(), torch.distributed.get_world_size(), device
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", choices=MODELS, default="llama3-8b")
     for name, value in dict(batch=1, length=8192, replicate=1, steps=2, layers=0, accumulate=1).items():
         parser.add_argument(f"--{name}", type=int, default=value)
-    for name in ("selective", "full", "compile", "fused", "bf16"):
+    for name in ("selective", "full", "compile", "fused", "bf16", "reduce-bf16"):
         parser.add_argument(f"--{name}", action="store_true")
     args = parser.parse_args()
-    rank, world, device = start()
+    rank, world, device = start() if args.replicate == 1 else start_with_groups()
     width, layers, heads, kv, hidden, vocabulary = MODELS[args.model]
     with torch.device("meta"):
         model = Llama(width, args.layers or layers, heads, kv, hidden, vocabulary, args.length)
@@ -153,7 +162,7 @@ def main():
         if args.compile:
             block = torch.compile(block, fullgraph=True)
         model.layers[i] = block
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16 if args.reduce_bf16 else torch.float32)
     if args.bf16:  # parameters, and so the optimizer's state, in bf16
         model.to(torch.bfloat16)
     for i, block in enumerate(model.layers if world > 1 else ()):
