@@ -38,9 +38,9 @@ struct ConvParams {
   double unaligned{0.5};          // rate with channels that are no multiple of 8 (tensor cores)
   double grouped{0.5};            // rate of grouped convolutions against one group's GEMM batched
   double grouped_last{0.5};       // the same, tensor cores and channels last
-  double grouped_slow{0.5};       // the same, few groups or wide ones, which cuDNN has no kernel for
-  double depthwise{0.55};         // of DRAM bandwidth
-  double depthwise_flops{0.25};   // of the plain f32 rate
+  double grouped_slow{0.5};      // the same, few groups or wide ones, which cuDNN has no kernel for
+  double depthwise{0.55};        // of DRAM bandwidth
+  double depthwise_flops{0.25};  // of the plain f32 rate
   double depthwise_weight{0.35};  // of the above, weight gradient
   double depthwise_first{1};      // the same with channels first, against channels last
   double depthwise_wide{1};       // of the above, channels last and a kernel wider than 5

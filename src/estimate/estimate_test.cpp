@@ -167,6 +167,17 @@ TEST(Convolution, AFirstLayerTakesTheTimeOfAFullSlice) {
   EXPECT_GT(ns(64), 1.5 * ns(32));
 }
 
+// A Linear over four attention heads of ten million positions, and its weights' gradient: streams.
+TEST(Gemm, TwoTinySidesStreamTheThird) {
+  auto estimate = estimator(test_gpus()[3]);
+  for (const char* sides : {"m=4 n=10616832 k=4", "m=4 n=4 k=10616832"}) {
+    Op op = op_of(std::string("gemm a=f16 b=f16 d=f16 compute=f16 ") + sides);
+    const double rate = bytes_moved(op.work) / (*estimate)(op).ns;
+    EXPECT_GT(rate, 0.4 * 936) << sides;
+    EXPECT_LT(rate, 0.9 * 936) << sides;
+  }
+}
+
 // One block a channel: 64 channels cannot draw what A100's memory delivers, 256 can.
 TEST(BatchNorm, FewChannelsApartDoNotFillTheMemory) {
   auto estimate = estimator(test_gpus()[2]);

@@ -18,6 +18,12 @@ constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
 }  // namespace
 
+bool thin(const GemmShape& s) {
+  const double least = std::min({s.m, s.n, s.k}), most = std::max({s.m, s.n, s.k});
+  const double middle = s.m + s.n + s.k - least - most;
+  return s.bytes_a < 4 && s.batch == 1 && middle <= 32 && most >= 4096;
+}
+
 GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) {
   const double rate_sm = chip.rate(s.compute) / chip.sms *
                          (chip.sustained > 1 ? chip.sustained : std::sqrt(chip.sustained)) *
@@ -30,6 +36,13 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
   constexpr double reference = 128 * 128;
 
   GemmDetail best;
+  if (thin(s)) {
+    best.memory_ns = compulsory / (chip.dram * p.thin);
+    best.ns = p.floor_ns + best.memory_ns;
+    best.compute_ns = 2 * s.m * s.n * s.k / chip.rate(s.compute);
+    best.waves = best.fill = 1;
+    return best;
+  }
   best.ns = 1e300;
   for (std::size_t i = 0; i < std::size(kTiles); ++i) {
     const Tile& t = kTiles[i];

@@ -15,6 +15,11 @@
 
 namespace maya::estimate {
 
+// Two sides so small that the product only streams the third (a Linear over four attention heads):
+// kernels of another kind, that move data.
+struct GemmShape;
+bool thin(const GemmShape& shape);
+
 struct GemmShape {
   double m{1}, n{1}, k{1}, batch{1};
   double bytes_a{2}, bytes_b{2}, bytes_d{2};
@@ -50,6 +55,7 @@ struct GemmParams {
   double tiles{
       0};  // the tiles this library has, a bit each in the order of kTiles; 0: by area and side
   double swizzle{1};  // 1: a wave covers a square of the output; 0: whole columns, in launch order
+  double thin{0.6};   // of DRAM, products that only stream
   double hide{
       0};  // warps an SM needs to reach half its rate; one small tile alone is latency-bound
   template <class S, class F>
@@ -63,7 +69,7 @@ struct GemmParams {
     f("latency_bytes", s.latency_bytes), f("sustained", s.sustained);
     f("occupancy", s.occupancy), f("max_area", s.max_area), f("min_side", s.min_side);
     f("max_split", s.max_split), f("tiles", s.tiles), f("swizzle", s.swizzle);
-    f("hide", s.hide);
+    f("hide", s.hide), f("thin", s.thin);
   }
 };
 

@@ -55,7 +55,7 @@ double memory_time(const Chip& chip, const MemoryShape& s, const MemoryParams& p
   const double l2 = std::max(dram, chip.l2 * p.l2_efficiency * p.efficiency);
   const double ratio = set / (p.keep * chip.l2_bytes);
   const double r2 = ratio * ratio;
-  const double hit = p.resident / (1 + r2 * r2);
+  const double hit = p.resident / (1 + (p.fade == 4 ? r2 * r2 : std::pow(ratio, p.fade)));
   double traffic = bytes * (hit / l2 + (1 - hit) / dram) + p.ramp_bytes / dram;
 
   const double issue = s.elements * p.instructions / (chip.sms * 128 * chip.clock);

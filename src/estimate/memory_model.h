@@ -74,6 +74,7 @@ struct MemoryParams {
   double passes{1};             // how much of `again` comes from DRAM once more
   double resident{0.5};         // share of a small working set found in L2
   double keep{0.7};             // share of L2 a working set may have
+  double fade{4};               // how fast larger sets lose it: 1 where a loop finds parts again
   double instructions{4};       // per element, 128 lanes an SM
   double row_ns{1500};          // latency of one row's passes
   double row_element_ns{0.15};  // per element of a row, on top
@@ -83,7 +84,8 @@ struct MemoryParams {
   static void each(S& s, F&& f) {
     f("floor_ns", s.floor_ns), f("dram_efficiency", s.dram_efficiency);
     f("l2_efficiency", s.l2_efficiency), f("efficiency", s.efficiency), f("passes", s.passes);
-    f("resident", s.resident), f("keep", s.keep), f("instructions", s.instructions);
+    f("resident", s.resident), f("keep", s.keep), f("fade", s.fade),
+        f("instructions", s.instructions);
     f("row_ns", s.row_ns), f("row_element_ns", s.row_element_ns);
     f("rows_per_sm", s.rows_per_sm), f("ramp_bytes", s.ramp_bytes);
   }

@@ -109,6 +109,7 @@ void Models::calibrate(const Calibration& calibration) {
     c.high = c.short_high = std::max(1.0, scale->high);
   };
   apply(gemm_tensor_.confidence, "gemm.tensor");
+  apply(gemm_thin_, "gemm.tensor");
   apply(gemm_plain_.confidence, "gemm.f32");
   apply(gemm_batched_.confidence, "gemm.f32");
   apply(conv_tensor_.confidence, "conv.tensor");
@@ -129,6 +130,7 @@ Models::Raw Models::gemm(const Gemm& w) const {
   const GemmShape shape = gemm_shape(chip_, w);
   const GemmDetail detail = gemm_time(chip_, shape, model.params);
   double ns = detail.ns;
+  if (thin(shape)) return {ns, &gemm_thin_};
   if (!model.correction.empty()) {
     ns *= model.correction.factor(gemm_features(chip_, shape, detail));
     ns = std::max(ns, flops(w) / chip_.rate(w.compute));
