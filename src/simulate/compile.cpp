@@ -99,6 +99,8 @@ class ClassCompiler {
           std::holds_alternative<PointToPoint>(op.work))
         continue;
       estimate::Estimate e = estimator_(op);
+      const double longer = model_.in_job(op.work, e.ns);
+      e.ns *= longer, e.low_ns *= longer, e.high_ns *= longer;
       WorkTime& t = program_.times[i];
       t.ns =
           std::isfinite(e.ns) ? std::max<std::int64_t>(1, std::llround(std::min(e.ns, 1e13))) : 1;
