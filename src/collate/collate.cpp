@@ -141,12 +141,16 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
-                    "those of the first rank of each",
+                    "the least of each",
                     recordings.size(), job.classes.size()));
+  std::vector<Twins> twins(job.classes.size());
+  for (std::size_t m = 0; m < recordings.size(); ++m)
+    if (m != folded.representative[folded.class_of[m]])
+      twins[folded.class_of[m]].push_back(&recordings[m]);
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);
   if (Status ok = find_steps(job, options); !ok) return ok.error();
-  settle_host_times(job);
+  settle_host_times(job, twins);
   return job;
 }
 

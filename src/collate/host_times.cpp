@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <utility>
+
+#include "collate/hash.h"
 
 namespace maya::collate {
 namespace {
@@ -13,11 +17,12 @@ using trace::Record;
 // allocations, events) and the host time of all. Allocations come and go between like steps; work
 // does not.
 struct Stretch {
-  std::uint32_t begin{}, end{};  // in ThreadStretches::records; the last is the call
+  std::uint32_t begin{}, end{};  // in Thread::records; the last is the call
+  Kind call{};
   std::uint64_t ns{};
 };
 
-struct ThreadStretches {
+struct Thread {
   std::vector<std::uint32_t> records;
   std::vector<Stretch> stretches;
   std::uint64_t open_ns{};
@@ -33,34 +38,59 @@ bool puts_work(Kind kind) {
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
 }
 
-std::map<std::uint16_t, ThreadStretches> stretches_of(const std::vector<Record>& records,
-                                                      std::uint32_t begin, std::uint32_t end) {
-  std::map<std::uint16_t, ThreadStretches> threads;
-  for (std::uint32_t i = begin; i < end; ++i) {
+// By first appearance, as ids differ between ranks.
+std::vector<Thread> threads_of(const std::vector<Record>& records) {
+  std::vector<Thread> threads;
+  std::map<std::uint16_t, std::size_t> number;
+  for (std::uint32_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
     if (r.kind == Kind::wide || r.kind == Kind::none) continue;
-    ThreadStretches& t = threads[r.thread];
+    const auto [at, fresh] = number.try_emplace(r.thread, threads.size());
+    if (fresh) threads.emplace_back();
+    Thread& t = threads[at->second];
     t.records.push_back(i);
     t.open_ns += host_ns(r);
     if (!puts_work(r.kind)) continue;
     const auto to = static_cast<std::uint32_t>(t.records.size());
-    t.stretches.push_back({t.open, to, t.open_ns});
+    t.stretches.push_back({t.open, to, r.kind, t.open_ns});
     t.open = to, t.open_ns = 0;
   }
   return threads;
 }
 
-bool alike(const std::vector<Record>& records, const ThreadStretches& a, const ThreadStretches& b) {
-  return std::equal(a.stretches.begin(), a.stretches.end(), b.stretches.begin(), b.stretches.end(),
-                    [&](const Stretch& x, const Stretch& y) {
-                      return records[a.records[x.end - 1]].kind ==
-                             records[b.records[y.end - 1]].kind;
-                    });
+bool same_calls(std::span<const Stretch> a, std::span<const Stretch> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Stretch& x, const Stretch& y) { return x.call == y.call; });
+}
+
+std::uint64_t hash_of_calls(std::span<const Stretch> stretches) {
+  std::uint64_t hash = stretches.size();
+  for (const Stretch& s : stretches) hash = mix(hash, static_cast<std::uint64_t>(s.call));
+  return hash;
+}
+
+// The stretches of one thread in each steady step, or nothing if they are not the same calls.
+std::vector<std::span<const Stretch>> steady_steps(const job::Job& job,
+                                                   const job::RankClass& rank_class,
+                                                   const Thread& thread) {
+  auto first_from = [&](std::uint32_t record) {
+    return std::partition_point(
+        thread.stretches.begin(), thread.stretches.end(),
+        [&](const Stretch& s) { return thread.records[s.end - 1] < record; });
+  };
+  std::vector<std::span<const Stretch>> steps;
+  for (std::size_t k = 0; k < job.measured.size(); ++k) {
+    if (job.measured[k] == 0) continue;
+    steps.emplace_back(first_from(rank_class.step_begin[k]),
+                       first_from(rank_class.step_begin[k + 1]));
+    if (!same_calls(steps.front(), steps.back())) return {};
+  }
+  return steps;
 }
 
 // Shrinks the host time of a stretch to `ns`, each record by the same share; what rounding leaves
 // goes to the call.
-void shrink(std::vector<Record>& records, const ThreadStretches& thread, const Stretch& stretch,
+void shrink(std::vector<Record>& records, const Thread& thread, const Stretch& stretch,
             std::uint64_t ns) {
   if (stretch.ns <= ns) return;
   const double share = static_cast<double>(ns) / static_cast<double>(stretch.ns);
@@ -78,26 +108,53 @@ void shrink(std::vector<Record>& records, const ThreadStretches& thread, const S
 
 }  // namespace
 
-void settle_host_times(job::Job& job) {
-  for (job::RankClass& rank_class : job.classes) {
-    auto& records = rank_class.recording.records;
-    std::vector<std::map<std::uint16_t, ThreadStretches>> steps;
-    for (std::size_t k = 0; k < job.measured.size(); ++k)
-      if (job.measured[k] != 0)
-        steps.push_back(
-            stretches_of(records, rank_class.step_begin[k], rank_class.step_begin[k + 1]));
-    if (steps.size() < 2) continue;
-    std::vector<std::uint64_t> times(steps.size());
-    for (const auto& [thread, first] : steps[0]) {
-      bool same = true;
-      for (auto& step : steps) same = same && alike(records, first, step[thread]);
-      if (!same) continue;
-      for (std::size_t i = 0; i < first.stretches.size(); ++i) {
-        for (std::size_t k = 0; k < steps.size(); ++k) times[k] = steps[k][thread].stretches[i].ns;
-        const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
-        std::nth_element(times.begin(), at, times.end());
-        for (auto& step : steps) shrink(records, step[thread], step[thread].stretches[i], *at);
+void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
+  // All as they were recorded, before any of them changes.
+  std::map<const trace::Recording*, std::vector<Thread>> recorded;
+  auto remember = [&](const trace::Recording& recording) {
+    if (!recorded.contains(&recording)) recorded.emplace(&recording, threads_of(recording.records));
+  };
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    remember(job.classes[c].recording);
+    for (const trace::Recording* twin : twins[c]) remember(*twin);
+  }
+  // Steady steps that make the same calls, of one thread of any rank.
+  struct Alike {
+    struct Owner {
+      std::vector<Record>* records;
+      const Thread* thread;
+      std::vector<std::span<const Stretch>> steps;
+    };
+    std::vector<Owner> owners;           // whose times are settled
+    std::vector<const Stretch*> begins;  // of every step, of ranks folded away too
+  };
+  std::map<std::pair<std::size_t, std::uint64_t>, Alike> groups;
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    const std::vector<Thread>& own = recorded.at(&job.classes[c].recording);
+    for (std::size_t t = 0; t < own.size(); ++t) {
+      auto steps = steady_steps(job, job.classes[c], own[t]);
+      if (steps.empty() || steps.front().empty()) continue;
+      Alike& group = groups[{t, hash_of_calls(steps.front())}];
+      for (const auto& step : steps) group.begins.push_back(step.data());
+      for (const trace::Recording* twin : twins[c]) {
+        const std::vector<Thread>& member = recorded.at(twin);
+        if (t >= member.size() || !same_calls(own[t].stretches, member[t].stretches)) continue;
+        for (const auto& step : steps)
+          group.begins.push_back(member[t].stretches.data() +
+                                 (step.data() - own[t].stretches.data()));
       }
+      group.owners.push_back({&job.classes[c].recording.records, &own[t], std::move(steps)});
+    }
+  }
+  for (const auto& [key, group] : groups) {
+    std::vector<std::uint64_t> times(group.begins.size());
+    if (times.size() < 2) continue;
+    const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
+    for (std::size_t i = 0; i < group.owners.front().steps.front().size(); ++i) {
+      for (std::size_t k = 0; k < times.size(); ++k) times[k] = group.begins[k][i].ns;
+      std::nth_element(times.begin(), at, times.end());
+      for (const Alike::Owner& owner : group.owners)
+        for (const auto& step : owner.steps) shrink(*owner.records, *owner.thread, step[i], *at);
     }
   }
 }

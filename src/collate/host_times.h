@@ -1,15 +1,21 @@
 // Host times of the steady steps, cleared of what the recording machine did to them.
 #pragma once
 
+#include <vector>
+
 #include "maya/job.h"
 
 namespace maya::collate {
 
-// The same call of every steady step costs the host the same; what differs is the recording
-// machine's doing: other ranks on the same cores, cold caches after a switch, interrupts. That only
-// ever adds. So what a thread takes from one piece of work to the next becomes the lower eighth of
-// what it was in the steady steps (of up to eight, the least), where it was more. Work is matched
-// thread by thread; a thread whose work differs between steps is left as it was.
-void settle_host_times(job::Job& job);
+// Recordings of the other ranks of a class.
+using Twins = std::vector<const trace::Recording*>;
+
+// The same call of every steady step costs the host the same, on every rank that does the same;
+// what differs is the recording machine's doing: other ranks on the same cores, cold caches after a
+// switch, interrupts. That only ever adds. So what a thread takes from one piece of work to the
+// next becomes the lower eighth of what it was in the steady steps of all those ranks (of up to
+// eight times, the least), where it was more. Work is matched thread by thread; a thread whose work
+// differs between steps is left as it was. `twins`: by class.
+void settle_host_times(job::Job& job, const std::vector<Twins>& twins);
 
 }  // namespace maya::collate

@@ -24,7 +24,7 @@ TEST(HostTimes, WhatOneStepWaitedForIsLeftOut) {
   r.host(90000).kernel(1).host(600).kernel(2);
   r.host(510).kernel(1).host(80000).kernel(2);
   job::Job job = job_of(r, {0, 2, 4, 6});
-  collate::settle_host_times(job);
+  collate::settle_host_times(job, {{}});
   const auto& records = job.classes[0].recording.records;
   EXPECT_EQ(records[2].host_ns, 500u);
   EXPECT_EQ(records[5].host_ns, 600u);
@@ -42,11 +42,26 @@ TEST(HostTimes, LongGapsBelongToTheirCallAndThreadsMayInterleaveDifferently) {
       .host(40)
       .kernel(1);
   job::Job job = job_of(r, {0, 2, 5});
-  collate::settle_host_times(job);
+  collate::settle_host_times(job, {{}});
   const auto& records = job.classes[0].recording.records;
   EXPECT_EQ(records[2].value, 0u);  // the gap
   EXPECT_EQ(records[3].host_ns, 20u);
   EXPECT_EQ(records[4].host_ns, 10u);
+}
+
+TEST(HostTimes, RanksThatDoTheSameTellEachOther) {
+  RecordingBuilder r, other(1), different(2);
+  for (auto* slow : {&r, &other}) slow->host(9000).kernel(1).host(700).kernel(2);
+  r.host(8000).kernel(1).host(600).kernel(2);
+  other.host(400).kernel(1).host(900).kernel(2);
+  different.host(1).kernel(1).host(1).kernel(2).host(1).sync();
+  const trace::Recording twin = other.done(), stranger = different.done();
+  job::Job job = job_of(r, {0, 2, 4});
+  collate::settle_host_times(job, {{&twin, &stranger}});
+  const auto& records = job.classes[0].recording.records;
+  EXPECT_EQ(records[0].host_ns, 400u);
+  EXPECT_EQ(records[1].host_ns, 600u);
+  EXPECT_EQ(records[2].host_ns, 400u);
 }
 
 TEST(HostTimes, StepsThatDifferAreLeftAlone) {
@@ -54,7 +69,7 @@ TEST(HostTimes, StepsThatDifferAreLeftAlone) {
   r.host(10).kernel(1).host(20).sync();
   r.host(30).kernel(1).host(40).kernel(2);
   job::Job job = job_of(r, {0, 2, 4});
-  collate::settle_host_times(job);
+  collate::settle_host_times(job, {{}});
   EXPECT_EQ(job.classes[0].recording.records[2].host_ns, 30u);
 }
 
