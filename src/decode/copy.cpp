@@ -17,8 +17,31 @@ Pointwise moved(std::int64_t bytes, std::int64_t elements, DType dtype, bool str
   return work;
 }
 
-DType type_of_size(int bytes) {
-  return bytes == 2 ? DType::f16 : bytes == 1 ? DType::u8 : bytes == 8 ? DType::i64 : DType::f32;
+// roll_cuda_kernel(in, out, elements, dimension, first, size, stride, …): along the dimension the
+// output begins with what lies at `first`.
+Semantics rolled(const Arguments& a, std::int64_t elements, int bytes) {
+  Semantics whole;
+  std::int64_t first = a.integer(4), size = a.integer(5), stride = a.integer(6);
+  if (size <= 0 || stride <= 0 || first < 0 || first >= size || elements % (size * stride) != 0)
+    return whole;
+  auto piece = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    Semantics s;
+    s.kind = Semantics::Kind::copy_cast;
+    auto part = [&](std::uint64_t address, std::int64_t at) {
+      auto o = line(address + static_cast<std::uint64_t>(at * stride * bytes), type_of_bytes(bytes),
+                    stride);
+      o.rank = 3;
+      o.size[1] = count, o.stride[1] = stride * bytes;
+      o.size[2] = elements / (size * stride), o.stride[2] = size * stride * bytes;
+      return o;
+    };
+    s.inputs = {part(a.pointer(0), from)};
+    s.outputs = {part(a.pointer(1), to)};
+    return s;
+  };
+  whole = piece(first, 0, size - first);
+  if (first > 0) whole.parts.push_back(piece(0, size - first, first));
+  return whole;
 }
 
 // CatArrayBatchedCopy*<T, index, dims, batch, strides, …>(out, CatArrInputTensorMetadata, …): the
@@ -161,6 +184,8 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
     });
   }
   if (leaf == "triu_tril_kernel") {
+    // <T, index, upper, …>(out, in, diagonal, …)
+    bool upper = name.templates.size() > 2 && name.templates[2] == "true";
     return make(
         signature->key(kernel),
         [=](const Arguments& a, Decoded& d) {
@@ -170,17 +195,28 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
           work.bytes_read /= 2;  // the kept triangle
           d.op.work = work;
           write(d, t.address, n * t.element_bytes);
+          Tensor from = signature->tensor(a, 1);
+          if (t.rank < 2 || t.rank > 8 || from.elements != n) return;
+          d.semantics.kind = Semantics::Kind::triangle;
+          d.semantics.function = upper ? "upper" : "lower";
+          d.semantics.k = a.integer(2);
+          d.semantics.outputs = {operand(t)};
+          d.semantics.inputs = {operand(from)};
         },
         signature->parameters().empty() || is_integer(signature->parameters()[0].dtype));
   }
   if (leaf == "roll_cuda_kernel") {
-    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
-      std::int64_t n = a.integer(2);
-      int size = signature->parameters()[0].element_bytes;
-      d.op.work = moved(n * size, n, signature->parameters()[0].dtype, true);
-      read(d, a.pointer(0), n * size);
-      write(d, a.pointer(1), n * size);
-    });
+    return make(
+        signature->key(kernel),
+        [=](const Arguments& a, Decoded& d) {
+          std::int64_t n = a.integer(2);
+          int size = signature->parameters()[0].element_bytes;
+          d.op.work = moved(n * size, n, signature->parameters()[0].dtype, true);
+          read(d, a.pointer(0), n * size);
+          write(d, a.pointer(1), n * size);
+          d.semantics = rolled(a, n, size);
+        },
+        is_integer(signature->parameters()[0].dtype));
   }
   if (leaf == "chunk_cat_cuda_kernel") {
     // FSDP's copy-in of gradients: (…, bytes of a slice of the result, of a chunk, element size of

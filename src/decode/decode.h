@@ -78,6 +78,9 @@ struct Semantics {
     repeat,         // each place as often as the first input says, ending where the second says
     unravel,        // k linear indices in place, into one row per dimension of the output
     differences,    // 1 where an element differs from the one before
+    triangle,       // the "upper" or "lower" one of the first two dimensions, from diagonal k on
+    search,         // places of the first input in the sorted second, whose rows are k long; `from`
+                    // of the first for each row, 0: one row serves all
     literal,        // `literal` is written to the first output
     random,         // integers from `from` on, `k` different ones, drawn by `seed`
     loss_scale  // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k

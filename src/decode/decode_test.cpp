@@ -353,6 +353,80 @@ TEST(Elementwise, ArangeTellsItsTypeByTheDispatch) {
   EXPECT_EQ(d.semantics.outputs[0].dtype, DType::i64);
 }
 
+TEST(Elementwise, ClampAndPowerTellTheirScalars) {
+  struct Limits {
+    std::int32_t which;
+    std::int64_t lower, upper;
+  };
+  auto clamp = [](std::int32_t which) {
+    const std::string f =
+        "at::native::(anonymous namespace)::launch_clamp_scalar(at::TensorIteratorBase&, "
+        "c10::Scalar, c10::Scalar, at::native::detail::ClampLimits)::{lambda()#1}::operator()() "
+        "const::{lambda()#4}::operator()() const::{lambda(long)#1}";
+    return Call("void at::native::vectorized_elementwise_kernel<2, " + f +
+                ", std::array<char*, 2ul>, false>(int, " + f + ", std::array<char*, 2ul>)")
+        .arg(std::int32_t{10})
+        .arg(Limits{which, 2, 5})
+        .arg(Two{{A, B}})
+        .decode()
+        .semantics;
+  };
+  EXPECT_EQ(clamp(2).function, "clamp");
+  EXPECT_EQ(clamp(2).scalar, 2);
+  EXPECT_EQ(clamp(2).scalar2, 5);
+  EXPECT_EQ(clamp(1).function, "min");
+  EXPECT_EQ(clamp(1).scalar, 2);
+  auto power = [](const std::string& number) {
+    const std::string f =
+        "at::native::(anonymous namespace)::pow_tensor_scalar_kernel_impl<long, "
+        "long>(at::TensorIteratorBase&, long)::{lambda(long)#" +
+        number + "}";
+    return Call("void at::native::vectorized_elementwise_kernel<2, " + f +
+                ", std::array<char*, 2ul>, false>(int, " + f + ", std::array<char*, 2ul>)")
+        .arg(std::int32_t{10})
+        .arg(std::int64_t{4})
+        .arg(Two{{A, B}})
+        .decode()
+        .semantics;
+  };
+  EXPECT_EQ(power("1").function, "square");
+  EXPECT_EQ(power("4").function, "pow");
+  EXPECT_EQ(power("4").scalar, 4);
+}
+
+TEST(Copy, RollIsTwoPieces) {
+  Decoded d = Call(
+                  "void at::native::roll_cuda_kernel<long>(long const*, long*, long, long, long, "
+                  "long, long, long)")
+                  .arg(A)
+                  .arg(B)
+                  .arg(std::int64_t{10})
+                  .arg(std::int64_t{1})
+                  .arg(std::int64_t{4})
+                  .arg(std::int64_t{5})
+                  .arg(std::int64_t{1})
+                  .arg(std::int64_t{2})
+                  .decode();
+  ASSERT_EQ(d.semantics.parts.size(), 1u);
+  EXPECT_EQ(d.semantics.inputs[0].address, A + 32);  // the last of five comes first
+  EXPECT_EQ(d.semantics.outputs[0].size[1], 1);
+  EXPECT_EQ(d.semantics.parts[0].outputs[0].address, B + 8);
+  EXPECT_EQ(d.semantics.parts[0].inputs[0].size[2], 2);
+}
+
+TEST(Cub, SettingUpTilesWritesTheirStatesOnly) {
+  Decoded d = Call(
+                  "void at_cuda_detail::cub::detail::scan::DeviceCompactInitKernel<at_cuda_detail::"
+                  "cub::ScanTileState<int, true>, int*>(at_cuda_detail::cub::ScanTileState<int, "
+                  "true>, int, int*)")
+                  .arg(A)
+                  .arg(std::int32_t{1})
+                  .arg(B)
+                  .decode();
+  ASSERT_EQ(d.accesses.size(), 2u);
+  EXPECT_LT(d.accesses[0].bytes, 512u);
+}
+
 TEST(Copy, ChunkCatWritesItsSliceOnce) {
   // Eight chunks of 100 MB of f32, from bf16 sources: the slice holds them all.
   Call call(

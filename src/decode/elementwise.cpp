@@ -55,10 +55,11 @@ std::string plain_name(const std::string& function) {
     std::string_view from, to;
   };
   static constexpr Alias aliases[] = {
-      {"bitwiseand", "and"},      {"bitwiseor", "or"},        {"bitwisexor", "xor"},
-      {"bitwise_not", "not"},     {"maximum", "max"},         {"minimum", "min"},
-      {"div_floor", "floor_div"}, {"div_trunc", "trunc_div"}, {"lshift", "shl"},
-      {"rshift", "shr"},          {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"}};
+      {"bitwiseand", "and"},       {"bitwiseor", "or"},        {"bitwisexor", "xor"},
+      {"bitwise_not", "not"},      {"maximum", "max"},         {"minimum", "min"},
+      {"div_floor", "floor_div"},  {"div_trunc", "trunc_div"}, {"lshift", "shl"},
+      {"rshift", "shr"},           {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"},
+      {"pow_tensor_tensor", "pow"}};
   for (const Alias& a : aliases)
     if (a.from == function) return std::string(a.to);
   return function;
@@ -253,7 +254,8 @@ class Elementwise : public Decoder {
   }
   std::size_t functor_size() const {
     if (functor.scalar_size == 0) return functor.compares ? 4 : 1;
-    std::size_t count = functor.function == "add" && inputs == 1 ? 2 : 1;
+    bool two = (functor.function == "add" || functor.function == "clamp") && inputs == 1;
+    std::size_t count = two ? 2 : 1;
     return static_cast<std::size_t>(functor.scalar_offset) + count * functor.scalar_size;
   }
   std::size_t functor_at(const Arguments& arguments) const {
@@ -330,6 +332,13 @@ class Elementwise : public Decoder {
       } else {
         if (s.scalar == -1) s.function = "sub";  // else a + alpha · b, alpha in scalar
       }
+    } else if (name == "clamp" && inputs == 1 && f) {
+      std::int32_t limits = 0;  // ATen's ClampLimits: lower, upper, both
+      std::memcpy(&limits, f, 4);
+      if (limits < 0 || limits > 2) return;
+      s.kind = limits == 2 ? Kind::unary : Kind::binary;
+      s.function = limits == 2 ? "clamp" : limits == 1 ? "min" : "max";
+      s.scalar2 = scalar_value(f + functor.scalar_offset + functor.scalar_size, scalar_type);
     } else if (inputs == 2 || (inputs == 1 && functor.scalar_size)) {
       static constexpr std::string_view commutes[] = {"mul", "add", "max", "min",
                                                       "and", "or",  "xor"};

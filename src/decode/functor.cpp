@@ -80,6 +80,37 @@ void name_inner(Functor& f, std::string_view inner) {
   }
 }
 
+// Functions with a lambda for each of several cases.
+void name_branch(Functor& f, std::string_view type, const std::vector<std::string>& arguments) {
+  const std::string first = f.inputs.empty() ? "float" : f.inputs[0];
+  auto keeps = [&f](const std::string& scalar, int behind) {
+    f.scalar_type = !is_integer(dtype_of(scalar)) && size_of(scalar) == 2 ? "float" : scalar;
+    f.scalar_size = std::max(1, size_of(f.scalar_type));
+    f.scalar_offset = behind == 0 ? 0 : std::max(behind, f.scalar_size);
+  };
+  if (f.function == "launch_clamp_scalar") {  // { which of the limits, lower or only, upper }
+    f.function = "clamp";
+    keeps(first, 4);
+  }
+  if (f.function == "pow_tensor_scalar") {
+    std::size_t at = type.rfind('#');
+    switch (at == std::string_view::npos ? '?' : type[at + 1]) {
+      case '1':
+        f.function = "square";
+        break;
+      case '2':
+        f.function = "cube";
+        break;
+      case '4':
+        f.function = "pow";
+        keeps(arguments.size() > 1 ? arguments[1] : first, 0);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 }  // namespace
 
 int flops_of(std::string_view function) {
@@ -174,6 +205,7 @@ Functor parse_functor(std::string_view type, int inputs) {
     if (name == "bfloat16tofloat32_copy_kernel_cuda" || name == "float16tofloat32_copy_kernel_cuda")
       f.result = "float";
     if (f.function == "where" && f.inputs.size() > 1) f.result = f.inputs[1];
+    name_branch(f, type, arguments);
     if (f.function == "masked_fill" || f.function == "compare_scalar") {
       f.scalar_type = f.inputs.empty() ? "float" : f.inputs[0];
       f.scalar_size = std::max(1, size_of(f.scalar_type));

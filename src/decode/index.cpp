@@ -1,6 +1,7 @@
 // Picking and placing by index: index, index_put, gather, scatter, index_select, index_add, take,
 // put.
 #include <algorithm>
+#include <bit>
 
 #include "decode/moves.h"
 
@@ -15,14 +16,6 @@ int opaque_size(std::string_view text, int otherwise = 4) {
   }
   DType t = first_dtype(text);
   return t == DType::unknown ? otherwise : std::max(1, bits(t) / 8);
-}
-
-DType type_of_size(int bytes) {
-  return bytes == 2    ? DType::f16
-         : bytes == 1  ? DType::u8
-         : bytes == 8  ? DType::i64
-         : bytes == 16 ? DType::c128
-                       : DType::f32;
 }
 
 // index_elementwise_kernel and _scatter_gather_elementwise_kernel: (N, lambda), the lambda
@@ -175,6 +168,30 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
           if (atomic && one) d.semantics = slice_move(a, *signature, true, "add");
         },
         is_integer(template_dtype(name, 0, DType::f32)));
+  }
+  if (leaf == "searchsorted_cuda_kernel") {
+    // (out, values, boundaries, sorter, a row of values, of boundaries, all values, right, one row)
+    DType in = template_dtype(name, 0, DType::f32), out = template_dtype(name, 1, DType::i64);
+    return make(
+        key,
+        [=](const Arguments& a, Decoded& d) {
+          std::int64_t n = a.integer(6), row = a.integer(5), each = a.integer(4);
+          bool shared = a.integer(8) != 0;
+          Pointwise work = stream(*signature, a, n, d);
+          work.flops_per_element =
+              2 * static_cast<int>(
+                      std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(row, 1))));
+          d.op.work = work;
+          if (a.pointer(3) != 0 || n <= 0 || row < 0 || each <= 0) return;
+          d.semantics.kind = Semantics::Kind::search;
+          d.semantics.function = a.integer(7) != 0 ? "right" : "left";
+          d.semantics.k = row;
+          d.semantics.from = shared ? 0 : each;
+          d.semantics.outputs = {line(a.pointer(0), out, n)};
+          d.semantics.inputs = {line(a.pointer(1), in, n),
+                                line(a.pointer(2), in, shared ? row : n / each * row)};
+        },
+        true);
   }
   if (leaf == "tma_scatter_kernel" || leaf == "vectorized_scatter_kernel") {
     // <Op, …, T, index>(out, src, index, int count, slice …)

@@ -45,6 +45,14 @@ DType type_of_bytes(std::int64_t bytes) {
   }
 }
 
+DType type_of_size(int bytes) {
+  return bytes == 2    ? DType::f16
+         : bytes == 1  ? DType::u8
+         : bytes == 8  ? DType::i64
+         : bytes == 16 ? DType::c128
+                       : DType::f32;
+}
+
 Semantics::Operand line(std::uint64_t address, DType type, std::int64_t elements) {
   Semantics::Operand o;
   o.dtype = type;

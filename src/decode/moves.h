@@ -8,6 +8,8 @@ namespace maya::decode {
 
 // Elements are moved, not computed: any type of the size will do.
 DType type_of_bytes(std::int64_t bytes);
+// The type a user would most likely have of that size, for what only depends on it in the estimate.
+DType type_of_size(int bytes);
 Semantics::Operand line(std::uint64_t address, DType type, std::int64_t elements);
 
 // index_elementwise_kernel and _scatter_gather_elementwise_kernel: the lambda behind its

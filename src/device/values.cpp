@@ -211,13 +211,13 @@ void Values::forget(std::uint64_t address, std::uint64_t bytes) {
   erase(address, bytes);
 }
 
-void Values::forget_from(std::uint64_t address) {
+void Values::forget_from(std::uint64_t address, std::uint64_t at_most) {
   if (!possible(address)) return;
   std::lock_guard guard(mutex_);
   auto it = map_.upper_bound(address);
   if (it == map_.begin()) return;
   --it;
-  if (it->second.end > address) erase(address, it->second.end - address);
+  if (it->second.end > address) erase(address, std::min(it->second.end - address, at_most));
 }
 
 void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {

@@ -47,7 +47,7 @@ class Values {
   bool load(void* to, std::uint64_t address, std::uint64_t bytes);
   void forget(std::uint64_t address, std::uint64_t bytes);
   // The stretch that contains the address is overwritten from there on, by who knows how much.
-  void forget_from(std::uint64_t address);
+  void forget_from(std::uint64_t address, std::uint64_t at_most = ~std::uint64_t{0});
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
   void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
             std::uint64_t bytes);

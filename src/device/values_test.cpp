@@ -57,6 +57,9 @@ TEST_F(ValuesTest, ForgettingAPartKeepsTheOthers) {
   values.forget_from(base + 2500);
   EXPECT_EQ(values.known(base + 2000, 1000), nullptr);
   EXPECT_NE(values.known(base + 2000, 500), nullptr);
+  values.forget_from(base + 2000, 100);
+  EXPECT_EQ(values.known(base + 2000, 500), nullptr);
+  EXPECT_NE(values.known(base + 2100, 400), nullptr);
 }
 
 TEST_F(ValuesTest, TheFilterSaysNoWhereNothingIsKnown) {

@@ -37,6 +37,8 @@ std::optional<Number> apply(const std::string& f, Number a, Number b) {
 
 std::optional<Number> apply(const std::string& f, Number a) {
   if (f == "neg") return -a;
+  if (f == "square") return a * a;
+  if (f == "cube") return a * a * a;
   if (f == "sqrt") return a < 0 ? std::optional<Number>() : std::sqrt(a);
   if (f == "rsqrt") return a <= 0 ? std::optional<Number>() : 1 / std::sqrt(a);
   if (f == "reciprocal") return a == 0 ? std::optional<Number>() : 1 / a;
@@ -119,7 +121,9 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
       bool truth = s.function == "not" && s.inputs[0].dtype == DType::boolean;
       const std::string function = truth ? "logical_not" : s.function;
       for (std::size_t i = 0; i < n; ++i) {
-        auto v = apply(function, input(0, i));
+        auto v = function == "clamp"
+                     ? std::min<Number>(std::max<Number>(input(0, i), s.scalar), s.scalar2)
+                     : apply(function, input(0, i));
         if (!v) v = apply(s.function, input(0, i), s.scalar);
         if (!v) return std::nullopt;
         result[i] = *v;
@@ -137,6 +141,29 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
         result[i] = *v;
       }
       return result;
+    case Kind::triangle: {
+      if (in.empty() || out.rank < 2) return std::nullopt;
+      auto rows = std::max<std::int64_t>(1, out.size[1]),
+           cols = std::max<std::int64_t>(1, out.size[0]);
+      for (std::size_t i = 0; i < n; ++i) {
+        auto at = static_cast<std::int64_t>(i), above = at % cols - at / cols % rows;
+        bool kept = s.function == "upper" ? above >= s.k : above <= s.k;
+        result[i] = kept ? input(0, i) : Number{0};
+      }
+      return result;
+    }
+    case Kind::search: {
+      if (in.size() < 2 || in[0].size() < n || s.k < 0) return std::nullopt;
+      for (std::size_t i = 0; i < n; ++i) {
+        std::int64_t row = s.from > 0 ? static_cast<std::int64_t>(i) / s.from : 0;
+        if ((row + 1) * s.k > static_cast<std::int64_t>(in[1].size())) return std::nullopt;
+        auto begin = in[1].begin() + row * s.k, end = begin + s.k;
+        auto found = s.function == "right" ? std::upper_bound(begin, end, in[0][i])
+                                           : std::lower_bound(begin, end, in[0][i]);
+        result[i] = static_cast<Number>(found - begin);
+      }
+      return result;
+    }
     case Kind::where:
       if (s.function == "masked_fill" && in.size() == 2) {
         for (std::size_t i = 0; i < n; ++i)

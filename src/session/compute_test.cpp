@@ -95,6 +95,35 @@ TEST_F(Compute, ScattersConstantsAndSums) {
   EXPECT_FALSE(values.any(out.address, 24));
 }
 
+TEST_F(Compute, SearchesSortedRows) {
+  Semantics s;
+  s.kind = Kind::search;
+  s.function = "left";
+  s.k = 3;
+  s.inputs = {put(0, {3, 6, 9, 1}), put(1, {1, 3, 9, 0, 1, 2})};
+  s.outputs = {at(2, 4)};
+  compute(s, values, limit);
+  EXPECT_EQ(get(s.outputs[0]), (List{1, 2, 2, 0}));  // all in the first row
+  s.function = "right", s.from = 2;
+  compute(s, values, limit);
+  EXPECT_EQ(get(s.outputs[0]), (List{2, 2, 3, 2}));
+}
+
+TEST_F(Compute, KeepsATriangle) {
+  Semantics s;
+  s.kind = Kind::triangle;
+  s.function = "lower";
+  s.inputs = {put(0, {1, 2, 3, 4})};
+  s.outputs = {at(1, 4)};
+  for (auto* o : {&s.inputs[0], &s.outputs[0]})
+    o->rank = 2, o->size[0] = o->size[1] = 2, o->stride[1] = 2 * o->stride[0];
+  compute(s, values, limit);
+  EXPECT_EQ(get(at(1, 4)), (List{1, 0, 3, 4}));
+  s.function = "upper", s.k = 1;
+  compute(s, values, limit);
+  EXPECT_EQ(get(at(1, 4)), (List{0, 2, 0, 0}));
+}
+
 TEST_F(Compute, ListsNoMoreThanItFound) {
   Semantics s;
   s.kind = Kind::nonzero_write;

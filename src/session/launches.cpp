@@ -89,14 +89,25 @@ std::vector<Function::Write> find_writes(const Function& function, const decode:
   return found;
 }
 
+// Known tensors that lie side by side are one stretch of known bytes: a kernel writes no more of it
+// than it writes at all. Where the bytes do not lie together nobody can tell.
+std::uint64_t furthest_write(const decode::Decoded& decoded) {
+  const auto* pointwise = std::get_if<Pointwise>(&decoded.op.work);
+  const double bytes = bytes_written(decoded.op.work);
+  if (!decoded.recognised || bytes <= 0 || (pointwise != nullptr && pointwise->strided))
+    return ~std::uint64_t{0};
+  return static_cast<std::uint64_t>(bytes);
+}
+
 void forget_arguments(const Function& function, const decode::Decoded& decoded,
                       void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
+  const std::uint64_t reach = furthest_write(decoded);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (reads_only(function, i)) continue;
     for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8)
-      s.values.forget_from(argument_word(arguments, i, at));
+      s.values.forget_from(argument_word(arguments, i, at), reach);
   }
   for (const auto& write : find_writes(function, decoded, arguments))
     s.values.forget(argument_word(arguments, write.parameter, write.offset), write.bytes);
