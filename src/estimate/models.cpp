@@ -93,6 +93,7 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
   load(m.gemm_plain_, gemm, {"gemm.f32"});
   load(m.gemm_batched_, gemm, {"gemm.f32", "gemm.f32.batched"});
   load(m.conv_tensor_, conv, {"conv.tensor"});
+  load(m.conv_tensor_last_, conv, {"conv.tensor", "conv.tensor.last"});
   load(m.conv_plain_, conv, {"conv.f32"});
   constexpr std::string_view kernels[] = {"attention.flash2", "attention.flash3", "attention.cudnn",
                                           "attention.memory_efficient", "attention.other"};
@@ -121,6 +122,7 @@ void Models::calibrate(const Calibration& calibration) {
   apply(gemm_plain_.confidence, "gemm.f32");
   apply(gemm_batched_.confidence, "gemm.f32");
   apply(conv_tensor_.confidence, "conv.tensor");
+  apply(conv_tensor_last_.confidence, "conv.tensor");
   apply(conv_plain_.confidence, "conv.f32");
   apply(conv_other_, "conv.f32");
   for (auto& model : attention_) apply(model.confidence, "attention");
@@ -151,7 +153,8 @@ Models::Raw Models::conv(const Convolution& work) const {
   const bool tensor = chip_.tensor(w.compute);
   // Without arithmetic of its own the library converts what comes in 16 bits and computes in f32.
   if (!tensor && bytes(w.dtype) < 4) w.dtype = w.compute = DType::f32;
-  const auto& model = tensor ? conv_tensor_ : conv_plain_;
+  const auto& of_layout = w.layout == Layout::channels_last ? conv_tensor_last_ : conv_tensor_;
+  const auto& model = tensor ? of_layout : conv_plain_;
   const auto& gemm = tensor ? gemm_tensor_ : gemm_batched_;
   const auto& memory = memory_[static_cast<std::size_t>(MemoryFamily::pointwise)];
   const ConvDetail detail = conv_time(chip_, w, model.params, gemm.params, memory.params);

@@ -57,8 +57,8 @@ class Models {
   };
   Chip chip_;
   Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
-  Confidence gemm_thin_{0.6, 1.6, 0.5, 1.8, 20000, 1, false};  // products that only stream
-  Model<ConvParams> conv_tensor_, conv_plain_;
+  Confidence gemm_thin_{0.6, 1.6, 0.5, 1.8, 20000, 1, false};      // products that only stream
+  Model<ConvParams> conv_tensor_, conv_tensor_last_, conv_plain_;  // last: channels last
   Confidence conv_other_;  // of plain convolutions of another kind than those measured
   std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
   std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
