@@ -197,6 +197,7 @@ def predict(case, directory, extra):
     return {"predicted_ms": step["ms"], "low_ms": step["low_ms"], "high_ms": step["high_ms"],
             "error": step["ms"] / case.measured_ms - 1, "inside": step["low_ms"] <= case.measured_ms <= step["high_ms"],
             "breakdown_ms": prediction["breakdown_ms"], "peak_bytes": max((m["peak_bytes"] for m in prediction["memory"]), default=0),
+            "reserved_bytes": max((m["reserved_bytes"] for m in prediction["memory"]), default=0),
             "coverage": {k: coverage[k] for k in ("measured", "fitted", "first_principles")},
             "unknown": len(coverage["unknown_kernels"]), "unimplemented": len(coverage["unimplemented_calls"])}
 

@@ -62,6 +62,16 @@ def first_look(pairs):
             f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed since was changed in view of them.", ""]
 
 
+def memory(pairs):
+    """What PyTorch's allocator took on the fullest GPU, where the source says."""
+    rows = [(c, c.table["memory_gib"], r["reserved_bytes"] / 2**30) for c, r in pairs if "memory_gib" in c.table and "error" in r]
+    if not rows:
+        return []
+    return ["", "Memory that PyTorch's allocator reserves on the fullest GPU, where the source says:", "",
+            "| case | measured GiB | predicted GiB | error |", "|---|--:|--:|--:|",
+            *(f"| {c.id} | {measured:.1f} | {predicted:.1f} | {100 * (predicted / measured - 1):+.1f} % |" for c, measured, predicted in rows)]
+
+
 def page(cases, results):
     by_set = {}
     for case, r in zip(cases, results):
@@ -99,6 +109,7 @@ def page(cases, results):
             differs = [(c, c.table["differs"]) for c, _ in pairs if c.table.get("differs")]
             lines += ["", "What differs from the measured set-up, besides the version of torch (" + ", ".join(sorted({r["torch"] for _, r in pairs})) + " here):", ""]
             lines += [f"- {c.id} (torch {c.table['environment']['torch']}): {'; '.join(d)}" for c, d in differs]
+            lines += memory(pairs)
             lines += ["", "Seen while setting a constant:", ""] + [f"- {c.id}: {c.seen}" for c, _ in pairs if c.seen]
         else:
             lines += distribution([r for _, r in pairs])

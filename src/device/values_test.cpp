@@ -139,7 +139,9 @@ TEST_F(ValuesTest, RandomUseAgreesWithAPlainCopy) {
         for (std::size_t k = 0; k < n; ++k) {
           all = all && known[at + k];
           ASSERT_EQ(out[k], known[at + k] ? plain[at + k] : 0);
-          if (known[at + k]) ASSERT_TRUE(values.possible(base + at + k));
+          if (known[at + k]) {
+            ASSERT_TRUE(values.possible(base + at + k));
+          }
         }
         ASSERT_EQ(answer, all);
       }
