@@ -43,13 +43,18 @@ TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
 }
 
 TEST(Collate, NumbersAProcessGivesItselfDoNotMatter) {
-  // The default stream of device n is stream n; threads, events and streams are numbered as they
-  // come.
+  // The default stream of device n is stream n, announced for all devices but the first; threads,
+  // events and streams are numbered as they come.
   auto job = collate(ranks_of(4, [](RecordingBuilder& r, int rank, int) {
     auto world = r.communicator(1, {0, 1, 2, 3});
     auto own = static_cast<std::uint16_t>(rank), side = static_cast<std::uint16_t>(10 + rank);
     auto event = static_cast<std::uint32_t>(100 * rank);
-    r.thread(own).wide(trace::Kind::allocate, trace::MemoryKind::device, 64).create_stream(side);
+    r.thread(own);
+    if (rank > 0)
+      r.on(own)
+          .flags(trace::legacy)
+          .add(trace::Kind::stream_create, static_cast<std::uint32_t>(rank), 1000);
+    r.wide(trace::Kind::allocate, trace::MemoryKind::device, 64).create_stream(side);
     r.on(own).flags(trace::legacy).kernel(5).flags(trace::legacy).record(event + 1);
     r.on(side).wait(event + 1).collective(world, 9);
   }));

@@ -136,13 +136,18 @@ class Pass {
 
   void take(const Record& r) {
     if (r.kind == Kind::none || r.kind == Kind::host_gap) return;
+    // The first device's default stream is not announced, those of others are: no difference.
+    if (r.kind == Kind::stream_create && (r.flags & trace::legacy) != 0) {
+      device_of_stream_[r.stream] = device(r.value);
+      return;
+    }
     Thread& thread = this->thread(r.thread);
     std::uint64_t head = static_cast<std::uint64_t>(r.kind) |
                          static_cast<std::uint64_t>(r.flags & ~trace::resumed) << 8 |
                          static_cast<std::uint64_t>(r.aux) << 16 |
                          (on_stream(r.kind) ? stream(r) << 32 : 0);
     // A default stream is not announced: its id is its device's number.
-    if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) && r.kind != Kind::stream_create &&
+    if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) &&
         !device_of_stream_.contains(r.stream))
       device_of_stream_[r.stream] = device(r.stream);
     if (has_op(r.kind) || r.kind == Kind::graph_launch) ++works_[device_of(r.stream)];
