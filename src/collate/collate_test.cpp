@@ -54,7 +54,7 @@ TEST(Collate, NumbersAProcessGivesItselfDoNotMatter) {
       r.on(own)
           .flags(trace::legacy)
           .add(trace::Kind::stream_create, static_cast<std::uint32_t>(rank), 1000);
-    r.wide(trace::Kind::allocate, trace::MemoryKind::device, 64).create_stream(side);
+    r.wide(trace::Kind::allocate, trace::MemoryKind::device, 64).create_stream(side, true, 0, own);
     r.on(own).flags(trace::legacy).kernel(5).flags(trace::legacy).record(event + 1);
     r.on(side).wait(event + 1).collective(world, 9);
   }));

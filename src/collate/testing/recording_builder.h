@@ -96,11 +96,11 @@ class RecordingBuilder {
   RecordingBuilder& wait(std::uint32_t event) { return add(Kind::stream_wait_event, event); }
   RecordingBuilder& sync() { return add(Kind::stream_synchronize); }
   RecordingBuilder& device_sync() { return add(Kind::device_synchronize); }
-  RecordingBuilder& create_stream(std::uint16_t stream, bool non_blocking = true,
-                                  int priority = 0) {
+  RecordingBuilder& create_stream(std::uint16_t stream, bool non_blocking = true, int priority = 0,
+                                  std::uint32_t device = 0) {
     recording_.records.push_back(
         {Kind::stream_create, static_cast<std::uint8_t>(non_blocking ? trace::non_blocking : 0),
-         thread_, 0, stream, static_cast<std::uint16_t>(priority + 1000), 0});
+         thread_, 0, stream, static_cast<std::uint16_t>(priority + 1000), device});
     return *this;
   }
   RecordingBuilder& wide(Kind kind, trace::MemoryKind memory, std::uint64_t bytes,
