@@ -114,6 +114,17 @@ def test_nvidia_smi_answers_for_the_cluster(run):
     assert done.stdout.splitlines() == ["NVIDIA A100-SXM4-80GB, 8.0"] * 8
 
 
+def test_nvidia_smi_knows_what_monitors_ask(run):
+    fields = ("index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,gpu_serial,"
+              "display_active,display_mode,temperature.gpu,clocks_throttle_reasons.active,timestamp")
+    done = run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", cluster="a100-80gb-sxm")
+    assert done.code == 0, done.stdout
+    cells = done.stdout.strip().split(", ")
+    assert len(cells) == fields.count(",") + 1
+    assert float(cells[11]) > 0
+    assert run("nvidia-smi", "--query-gpu=no.such", "--format=csv").code != 0
+
+
 def test_nvidia_smi_and_torch_agree(run):
     done = run("sh", "-c", f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = torch.cuda.get_device_properties(3); print(p.uuid, p.name)'")
     assert done.code == 0, done.stderr

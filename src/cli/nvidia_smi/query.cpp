@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -56,13 +57,27 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["persistence_mode"] = {"", fixed("Enabled")};
     t["display_active"] = t["display_mode"] = t["mig.mode.current"] =
         t["mig.mode.pending"] = {"", fixed("Disabled")};
+    // As NVML has them.
+    t["temperature.gpu"] = {"", fixed("30")};
+    t["power.draw"] = t["power.draw.average"] = t["power.draw.instant"] = {
+        "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts / 10); })};
+    t["pcie.link.width.current"] = t["pcie.link.width.max"] = {"", fixed("16")};
     // An emulated GPU has no body.
     for (const char* name :
-         {"power.draw", "temperature.gpu", "temperature.memory", "fan.speed", "serial",
-          "vbios_version", "ecc.mode.current", "pcie.link.gen.current", "pcie.link.gen.max",
-          "pcie.link.width.current", "pcie.link.width.max"}) {
+         {"temperature.memory", "fan.speed", "serial", "gpu_serial", "vbios_version",
+          "ecc.mode.current", "ecc.mode.pending", "pcie.link.gen.current", "pcie.link.gen.max",
+          "accounting.mode", "addressing_mode", "board_id", "driver_model.current",
+          "utilization.encoder", "utilization.decoder", "clocks.video", "clocks.current.video"}) {
       t[name] = {"", fixed("[N/A]")};
     }
+    t["timestamp"] = {"", [](const Machine&, int) {
+                        std::time_t now = std::time(nullptr);
+                        std::tm parts{};
+                        char text[32] = "";
+                        if (localtime_r(&now, &parts) != nullptr)
+                          std::strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S.000", &parts);
+                        return std::string(text);
+                      }};
     return t;
   }();
   return table;
@@ -77,6 +92,17 @@ std::vector<std::string> split(std::string_view text) {
     parts.push_back(part.substr(begin, part.find_last_not_of(' ') - begin + 1));
   }
   return parts;
+}
+
+// Whole families of fields that only a GPU with a body could fill.
+const Field* of_a_body(std::string_view name) {
+  static const Field none{"", fixed("[N/A]")};
+  for (std::string_view family :
+       {"ecc.errors.", "clocks_throttle_reasons.", "clocks_event_reasons.", "retired_pages.",
+        "encoder.stats.", "inforom.", "gom.", "clocks.applications.",
+        "clocks.default_applications.", "remapped_rows.", "gsp.mode.", "c2c.", "fabric."})
+    if (name.starts_with(family)) return &none;
+  return nullptr;
 }
 
 }  // namespace
@@ -102,9 +128,10 @@ Result<std::string> query(const Machine& machine, std::string_view wanted, const
   std::vector<std::pair<std::string, const Field*>> columns;
   for (const auto& name : split(wanted)) {
     auto it = fields().find(name);
-    if (it == fields().end())
+    const Field* field = it != fields().end() ? &it->second : of_a_body(name);
+    if (field == nullptr)
       return Error{fmt::format("Field \"{}\" is not a valid field to query.", name)};
-    columns.emplace_back(name, &it->second);
+    columns.emplace_back(name, field);
   }
   std::string out;
   auto line = [&](auto cell) {
