@@ -76,6 +76,8 @@ WORKLOADS = [
     Workload("lightning-ddp", "lightning_fit.py --devices 2", ranks=2, plain=False, needs=("lightning",)),
     Workload("litgpt", "litgpt_pretrain.py small-llama", needs=("litgpt",), timeout=600),
     Workload("litgpt-fsdp", "litgpt_pretrain.py small-llama --devices 2", ranks=2, needs=("litgpt",), timeout=600),
+    Workload("graph-pooling", "research.py graphs", needs=("torch_geometric",)),
+    Workload("open-clip", "research.py clip", needs=("open_clip",)),
     Workload("torchtune-lora", "torchtune_recipe.py lora_finetune_distributed llama3_2/1B_lora", ranks=2, needs=("torchtune",)),
     Workload("torchtune-full", "torchtune_recipe.py full_finetune_distributed llama3_2/1B_full", ranks=2, needs=("torchtune",)),
     Workload("llm-foundry-mpt", "llm_foundry_mpt.py", ranks=2, needs=("llmfoundry",), timeout=600),
