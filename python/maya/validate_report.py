@@ -39,7 +39,7 @@ def distribution(results):
 
 
 def row(case, r, with_cause=False):
-    words = [case.id.split("/", 1)[-1] if with_cause else case.id, case.text("title") if not with_cause else case.file.stem,
+    words = [case.id.split("/", 1)[-1] if with_cause else case.id, case.file.stem if "rows" in case.table else case.text("title"),
              f"{r['measured_ms']:.1f}"]
     if "problem" in r:
         words += ["", r["problem"], "", ""]

@@ -154,7 +154,7 @@ TEST(Convolution, NarrowWeightGradientsPayForWholeTilesOnTuring) {
   EXPECT_NEAR(ratio("forward"), 1.46, 0.3);
 }
 
-// A first layer's three channels fill a slice of 32: a second slice is what costs time.
+// Channels come in slices of 32: a second one costs its whole time, however little of it is used.
 TEST(Convolution, APartOfASliceTakesTheTimeOfAWholeOne) {
   auto estimate = estimator(test_gpus()[1]);
   auto ns = [&](int channels) {
