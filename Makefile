@@ -3,7 +3,12 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-# Paths relative to the tree: the wheel's build directory shares what build/ has compiled.
+# Paths relative to the tree, and one name for the compiler (Python would call it g++): the wheel's build directory shares
+# what build/ has compiled.
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
+export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
