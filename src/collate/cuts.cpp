@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "collate/hash.h"
@@ -77,6 +78,46 @@ Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size
   return cuts;
 }
 
+// Symbols [begin, end).
+struct Stretch {
+  std::size_t begin{}, end{};
+  std::size_t size() const { return end - begin; }
+};
+
+// An autograd engine runs backward passes in a thread of its own. Others that only bring data are
+// no passes.
+std::vector<Stretch> backward_passes(const Sequence& sequence) {
+  std::vector<Stretch> passes;
+  if (sequence.size() == 0) return passes;
+  const std::uint16_t program = sequence.thread(sequence.first_heavy());
+  bool fresh = true;  // the program's thread has computed since the last pass
+  for (std::size_t i = sequence.first_heavy(); i < sequence.size(); ++i) {
+    if (sequence.thread(i) == program) {
+      fresh |= sequence.heavy(i);
+      continue;
+    }
+    if (fresh) passes.push_back({i, i});
+    fresh = false;
+    passes.back().end = i + 1;
+  }
+  std::erase_if(passes,
+                [&](const Stretch& p) { return sequence.heavy_between(p.begin, p.end) == 0; });
+  return passes;
+}
+
+// How many symbols at the end of both are the same code.
+std::size_t common_end(const Sequence& sequence, const Stretch& a, const Stretch& b) {
+  std::size_t low = 0, high = std::min(a.size(), b.size());
+  while (low < high) {
+    const std::size_t middle = (low + high + 1) / 2;
+    if (sequence.shape(a.end - middle, a.end) == sequence.shape(b.end - middle, b.end))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 }  // namespace
 
 std::vector<Range> ranges_named(const trace::Recording& recording, std::string_view name) {
@@ -148,73 +189,40 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
   return best.cuts;
 }
 
-// Backward passes, which an autograd engine runs in a thread of its own, with what the program's
-// thread does between them: an update, perhaps an evaluation, and the forward pass of the next.
-// With gradient accumulation most have the forward pass alone between them; then a step ends where
-// there is more. No list kernel has to be known for it, so it also finds the steps of optimizers
-// written out tensor by tensor.
+// What the program's thread does between backward passes: an update, perhaps an evaluation, and the
+// forward pass of the next. With gradient accumulation most have the forward pass alone between
+// them; then a step ends where there is more. No list kernel has to be known for it, so it also
+// finds the steps of optimizers written out tensor by tensor.
 Cuts cuts_by_backward(const Sequence& sequence) {
-  struct Pass {
-    std::size_t begin{}, end{};
-  };
-  std::vector<Pass> passes;
-  if (sequence.size() == 0) return {};
-  const std::uint16_t program = sequence.thread(sequence.first_heavy());
-  bool fresh = true;  // the program's thread has computed since the last pass
-  for (std::size_t i = sequence.first_heavy(); i < sequence.size(); ++i) {
-    if (sequence.thread(i) == program) {
-      fresh |= sequence.heavy(i);
-      continue;
-    }
-    if (fresh) passes.push_back({i, i});
-    fresh = false;
-    passes.back().end = i + 1;
-  }
-  // Others that only bring data are no passes.
-  std::erase_if(passes, [&](const Pass& p) { return sequence.heavy_between(p.begin, p.end) == 0; });
+  const std::vector<Stretch> passes = backward_passes(sequence);
   if (passes.size() < 2) return {};
-  // The forward pass is what all stretches between backward passes end with. The first may still
-  // set things up.
-  auto shared = [&](const Pass& a, const Pass& b) {
-    std::size_t low = 0, high = std::min(a.end - a.begin, b.end - b.begin);
-    while (low < high) {
-      const std::size_t middle = (low + high + 1) / 2;
-      if (sequence.shape(a.end - middle, a.end) == sequence.shape(b.end - middle, b.end))
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
-  };
-  std::vector<Pass> between;
+  std::vector<Stretch> between;
   for (std::size_t k = 0; k + 1 < passes.size(); ++k)
     between.push_back({passes[k].end, passes[k + 1].begin});
+  // The forward pass is what all of them end with. The first may still set things up.
   const std::size_t settled = between.size() > 2 ? 1 : 0;
   std::size_t forward = SIZE_MAX;
   for (std::size_t k = settled; k + 1 < between.size(); ++k)
-    forward = std::min(forward, shared(between[k], between[k + 1]));
-  // What a stretch has before that: an update with an evaluation behind it, perhaps; with gradient
-  // accumulation, between most passes, next to nothing.
+    forward = std::min(forward, common_end(sequence, between[k], between[k + 1]));
+  // What a stretch has before that.
   struct Extra {
     std::size_t length{}, heavy{};
   };
   std::vector<Extra> extras;
-  for (const Pass& p : between) {
-    const std::size_t length = p.end - p.begin > forward ? p.end - p.begin - forward : 0;
+  for (const Stretch& p : between) {
+    const std::size_t length = p.size() - std::min(p.size(), forward);
     extras.push_back({length, sequence.heavy_between(p.begin, p.begin + length)});
   }
-  auto shorter = [](const Extra& a, const Extra& b) { return a.length < b.length; };
-  const auto first = extras.begin() + static_cast<std::ptrdiff_t>(settled);
-  const Extra least = *std::min_element(first, extras.end(), shorter);
+  const std::span<const Extra> usual = std::span<const Extra>(extras).subspan(settled);
+  const Extra least =
+      *std::min_element(usual.begin(), usual.end(),
+                        [](const Extra& a, const Extra& b) { return a.length < b.length; });
   // An update is many launches and no training work; a line in a log is few, an evaluation trains.
   constexpr std::size_t few = 16;
-  auto ends_accumulation = [&](const Extra& e) {
-    return e.length - least.length >= std::max(least.length, few);
-  };
   std::size_t update = SIZE_MAX;
-  for (auto e = first; e != extras.end(); ++e)
-    if (e->length > least.length && ends_accumulation(*e) && e->heavy == least.heavy)
-      update = std::min(update, e->length);
+  for (const Extra& e : usual)
+    if (e.length - least.length >= std::max(least.length, few) && e.heavy == least.heavy)
+      update = std::min(update, e.length);
   const bool accumulates = update != SIZE_MAX;
   if (!accumulates) update = least.length;
   Cuts cuts;

@@ -29,10 +29,6 @@ struct Thread {
   std::uint32_t open{};
 };
 
-std::uint64_t host_ns(const Record& r) {
-  return r.host_ns + (r.kind == Kind::host_gap ? std::uint64_t{r.value} * 1000 : 0);
-}
-
 bool puts_work(Kind kind) {
   return (kind >= Kind::launch && kind <= Kind::point_to_point) || kind == Kind::graph_launch ||
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
@@ -107,6 +103,11 @@ void shrink(std::vector<Record>& records, const Thread& thread, const Stretch& s
 }
 
 }  // namespace
+
+std::uint64_t host_ns(const Record& r) {
+  if (r.kind == Kind::wide) return 0;
+  return r.host_ns + (r.kind == Kind::host_gap ? std::uint64_t{r.value} * 1000 : 0);
+}
 
 void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
   // All as they were recorded, before any of them changes.

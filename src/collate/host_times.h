@@ -7,6 +7,9 @@
 
 namespace maya::collate {
 
+// Host time a record carries, that of a long gap too.
+std::uint64_t host_ns(const trace::Record& record);
+
 // Recordings of the other ranks of a class.
 using Twins = std::vector<const trace::Recording*>;
 

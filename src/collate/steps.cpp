@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "collate/cuts.h"
+#include "collate/host_times.h"
 #include "collate/sequence.h"
 
 namespace maya::collate {
@@ -13,14 +14,9 @@ namespace {
 
 using trace::Kind;
 
-double host_ns(const trace::Record& r) {
-  if (r.kind == Kind::wide) return 0;
-  return r.host_ns + (r.kind == Kind::host_gap ? 1e3 * r.value : 0.0);
-}
-
 // What happened in one step of one class, to tell steady ones from warm-up.
 struct Content {
-  double host_ns{};
+  std::uint64_t host_ns{};
   bool sets_up{};  // communicators created, device memory taken
 };
 
@@ -44,11 +40,11 @@ std::vector<Content> contents(const job::RankClass& c) {
 // host has been busy for much longer than it was there.
 std::uint32_t end_of_last(const std::vector<trace::Record>& records, std::uint32_t work_before,
                           std::uint32_t end_before, std::uint32_t work) {
-  double usual = 0;
+  std::uint64_t usual = 0;
   for (std::uint32_t i = work_before; i < end_before; ++i) usual += host_ns(records[i]);
-  constexpr double slack_ns = 1e5;  // a pause nobody would notice in a step
+  constexpr std::uint64_t slack_ns = 100000;  // a pause nobody would notice in a step
   std::uint32_t end = work;
-  double busy = 0;
+  std::uint64_t busy = 0;
   for (; end < records.size() && end - work < end_before - work_before; ++end) {
     busy += host_ns(records[end]);
     if (busy > 2 * usual + slack_ns) break;

@@ -6,8 +6,6 @@
 namespace maya::decode {
 namespace {
 
-constexpr std::uint64_t A = 0x7f0000000000, B = 0x7f0010000000, C = 0x7f0020000000;
-
 TEST(Attention, Flash2ReadsItsParameters) {
   std::vector<std::byte> p(472);
   put<std::int32_t>(p, 96, 32), put<std::int32_t>(p, 100, 8), put<std::int32_t>(p, 104, 4);

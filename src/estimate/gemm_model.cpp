@@ -16,13 +16,13 @@ constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 2
                            {64, 32},   {32, 64},   {32, 32}};
 constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-}  // namespace
-
 bool thin(const GemmShape& s) {
   const double least = std::min({s.m, s.n, s.k}), most = std::max({s.m, s.n, s.k});
   const double middle = s.m + s.n + s.k - least - most;
   return s.bytes_a < 4 && s.batch == 1 && middle <= 32 && most >= 4096;
 }
+
+}  // namespace
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) {
   const double rate_sm = chip.rate(s.compute) / chip.sms *
@@ -37,6 +37,7 @@ GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) 
 
   GemmDetail best;
   if (thin(s)) {
+    best.thin = true;
     best.memory_ns = compulsory / (chip.dram * p.thin);
     best.ns = p.floor_ns + best.memory_ns;
     best.compute_ns = 2 * s.m * s.n * s.k / chip.rate(s.compute);

@@ -15,11 +15,6 @@
 
 namespace maya::estimate {
 
-// Two sides so small that the product only streams the third (a Linear over four attention heads):
-// kernels of another kind, that move data.
-struct GemmShape;
-bool thin(const GemmShape& shape);
-
 struct GemmShape {
   double m{1}, n{1}, k{1}, batch{1};
   double bytes_a{2}, bytes_b{2}, bytes_d{2};
@@ -77,6 +72,9 @@ struct GemmParams {
 struct GemmDetail {
   double ns{}, compute_ns{}, memory_ns{}, waves{}, tile_m{}, tile_n{}, split{1}, fill{};
   std::array<double, 13> by_tile{};  // best time with each tile; 0: not tried
+  // Two sides so small that the product only streams the third (a Linear over four attention
+  // heads): kernels of another kind, that move data.
+  bool thin{};
 };
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& shape, const GemmParams& params);

@@ -140,7 +140,7 @@ Models::Raw Models::gemm(const Gemm& w) const {
   const GemmShape shape = gemm_shape(chip_, w);
   const GemmDetail detail = gemm_time(chip_, shape, model.params);
   double ns = detail.ns;
-  if (thin(shape)) return {ns, &gemm_thin_};
+  if (detail.thin) return {ns, &gemm_thin_};
   if (!model.correction.empty()) {
     ns *= model.correction.factor(gemm_features(chip_, shape, detail));
     ns = std::max(ns, flops(w) / chip_.rate(w.compute));

@@ -10,6 +10,8 @@
 #include <ctime>
 #include <string>
 
+#include "session/settings.h"
+
 namespace maya::session {
 namespace {
 
@@ -61,14 +63,6 @@ const std::vector<int>& ranks_that_run() {
     return list;
   }();
   return *ranks;
-}
-
-int rank_in_environment() {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
-                           "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
-      return std::atoi(value);
-  return -1;
 }
 
 void leave_job() {

@@ -13,9 +13,6 @@ namespace maya::session {
 // The ranks that run, ascending; empty: all.
 const std::vector<int>& ranks_that_run();
 
-// The rank this process has in its job, as its launcher says; -1: it says none.
-int rank_in_environment();
-
 // Tells the processes that wait that this rank is done. For ends that skip exit handlers.
 void leave_job();
 

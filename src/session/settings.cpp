@@ -7,7 +7,6 @@
 
 #include "catalog/directory.h"
 #include "catalog/flat.h"
-#include "session/absence.h"
 
 namespace maya::session {
 namespace {
@@ -52,6 +51,12 @@ std::vector<int> visible(const char* list, int count) {
 }
 
 }  // namespace
+
+int rank_in_environment() {
+  return number({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK",
+                 "SLURM_PROCID"},
+                -1);
+}
 
 Settings Settings::from_environment() {
   Settings s;

@@ -8,6 +8,9 @@
 
 namespace maya::session {
 
+// The rank this process has in its job, as its launcher says; -1: it says none.
+int rank_in_environment();
+
 struct Settings {
   catalog::Cluster cluster;
   std::string run_directory;     // empty: nothing is recorded

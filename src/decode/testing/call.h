@@ -12,6 +12,9 @@
 
 namespace maya::decode {
 
+// Where the tensors of a launch may lie.
+inline constexpr std::uint64_t A = 0x7f0000000000, B = 0x7f0010000000, C = 0x7f0020000000;
+
 // Collects parameters in order and launches the kernel's decoder with them.
 class Call {
  public:
