@@ -16,6 +16,7 @@ namespace maya::catalog {
 struct Gpu {
   std::string name;          // "h100-sxm"
   std::string marketing;     // "NVIDIA H100 80GB HBM3", what cudaGetDeviceProperties says
+  std::string also;          // other names for it, with commas: "h100, h100-80gb"
   std::string architecture;  // "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell"
   int capability_major{}, capability_minor{};
   int sms{};

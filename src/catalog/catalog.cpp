@@ -8,6 +8,7 @@
 #include "catalog/directory.h"
 #include "catalog/fields.h"
 #include "catalog/gpu_file.h"
+#include "catalog/names.h"
 #include "catalog/suggest.h"
 
 namespace maya::catalog {
@@ -108,20 +109,16 @@ Result<Cluster> Catalog::cluster(
       if (code != std::errc{} || end != number.data() + number.size() || count < 1)
         return Error{"'" + text + "': expected a number of nodes, 1 or more, after the colon"};
     }
-    std::vector<std::string> names;
-    auto found = std::find_if(clusters_.begin(), clusters_.end(),
-                              [&](const Cluster& c) { return c.name == name; });
-    auto gpu =
-        std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& g) { return g.name == name; });
-    if (found != clusters_.end()) {
+    if (const Cluster* found = cluster_called(name, clusters_)) {
       cluster = *found;
       if (count) cluster.nodes = count;
-    } else if (gpu != gpus_.end()) {
+    } else if (const Gpu* gpu = gpu_called(name, gpus_)) {
       // A GPU by itself; with a count, that many in one machine.
       auto one = single_node(*gpu, count ? count : 1, known);
       if (!one) return one;
       cluster = *std::move(one);
     } else {
+      std::vector<std::string> names;
       for (const Cluster& c : clusters_) names.push_back(c.name);
       for (const Gpu& g : gpus_) names.push_back(g.name);
       return Error{"unknown cluster or GPU '" + std::string(name) + "'" + suggestion(name, names) +

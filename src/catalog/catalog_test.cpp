@@ -116,6 +116,35 @@ TEST(Catalog, SpecWithNodesAndGpu) {
   EXPECT_EQ(four->intra.name, "pcie");
 }
 
+TEST(Catalog, NamesAsPeopleWriteThem) {
+  for (auto [written, name] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"h100", "h100-sxm"},
+           {"H100", "h100-sxm"},
+           {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+           {"a100", "a100-80gb-sxm"},
+           {"A100-SXM4-40GB", "a100-40gb-sxm"},
+           {"Tesla T4", "t4"},
+           {"RTX 4090", "rtx4090"},
+           {"NVIDIA GeForce RTX 3090", "rtx3090"}}) {
+    auto gpu = shipped().gpu(written);
+    ASSERT_TRUE(gpu) << written;
+    EXPECT_EQ(gpu->name, name) << written;
+  }
+  auto cluster = shipped().cluster("DGX H100:2");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(cluster->name, "dgx-h100");
+  EXPECT_EQ(cluster->nodes, 2);
+  // Of two GPUs with one name the second could never be meant.
+  for (const Gpu& gpu : shipped().gpus()) {
+    std::stringstream names(gpu.name + "," + gpu.also);
+    for (std::string name; std::getline(names, name, ',');) {
+      auto found = shipped().gpu(name);
+      ASSERT_TRUE(found) << name;
+      EXPECT_EQ(found->name, gpu.name) << name;
+    }
+  }
+}
+
 TEST(Catalog, UnknownNamesGetSuggestions) {
   EXPECT_TRUE(has(shipped().gpu("h10").error().message, "did you mean h100-"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h10O").error().message, "did you mean dgx-h100"));
@@ -232,7 +261,7 @@ TEST(Catalog, BadFilesNameLineKeyAndFix) {
   EXPECT_TRUE(has(message("gpu = \"h100-sxm\"\nnodes = 1.5\n"), "whole number"));
   EXPECT_TRUE(has(message("gpu = \"h100-sxm\"\n[network]\nnic_gbps = \"400 furlongs\"\n"), "Gb/s"));
   EXPECT_TRUE(has(message("gpu = \"h100-sxm\"\n[network]\nnvswitch = 1\n"), "true or false"));
-  EXPECT_TRUE(has(message("gpu = \"h100\"\n"), "did you mean h100-"));
+  EXPECT_TRUE(has(message("gpu = \"h10\"\n"), "did you mean h100-"));
   EXPECT_TRUE(has(message("gpu = 5\n"), "name in quotes"));
   EXPECT_TRUE(has(message("gpu = \"h100-sxm\"\nnodes = 2\n"), "network between them"));
   EXPECT_TRUE(has(message("gpu = \"h100-sxm\"\nnodes = [2]\n"), "found an array"));

@@ -24,6 +24,7 @@ enum class Unit {
 template <class S, class F>
 void each_gpu(S& g, F&& f) {
   f("name", g.name, Unit::text), f("marketing", g.marketing, Unit::text);
+  f("also", g.also, Unit::text);
   f("architecture", g.architecture, Unit::text);
   f("capability_major", g.capability_major, Unit::count);
   f("capability_minor", g.capability_minor, Unit::count), f("sms", g.sms, Unit::count);

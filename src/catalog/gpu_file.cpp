@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "catalog/fields.h"
+#include "catalog/names.h"
 #include "catalog/suggest.h"
 
 namespace maya::catalog {
@@ -118,15 +119,14 @@ Result<Gpu> user_gpu(const TomlFile& file, const std::vector<Gpu>& known) {
 
 Result<Gpu> find_gpu(std::string_view spec, const std::vector<Gpu>& known,
                      const std::string& beside) {
-  std::vector<std::string> names;
-  for (const Gpu& gpu : known) {
-    if (gpu.name == spec) return gpu;
-    names.push_back(gpu.name);
-  }
-  if (!is_path(spec))
+  if (!is_path(spec)) {
+    if (const Gpu* gpu = gpu_called(spec, known)) return *gpu;
+    std::vector<std::string> names;
+    for (const Gpu& gpu : known) names.push_back(gpu.name);
     return Error{"unknown GPU '" + std::string(spec) + "'" + suggestion(spec, names) +
                  "; to add it, write its data sheet into a TOML file (" + kTen +
                  ") and name the file instead"};
+  }
   std::filesystem::path path(spec);
   if (!beside.empty() && path.is_relative())
     path = std::filesystem::path(beside).parent_path() / path;

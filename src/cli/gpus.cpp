@@ -22,6 +22,7 @@ nlohmann::ordered_json to_json(const catalog::Gpu& gpu) {
   for (const auto& [type, tflops] : gpu.peak_tflops) peaks[std::string(name(type))] = tflops;
   return {{"name", gpu.name},
           {"marketing", gpu.marketing},
+          {"also", gpu.also},
           {"architecture", gpu.architecture},
           {"capability", fmt::format("{}.{}", gpu.capability_major, gpu.capability_minor)},
           {"sms", gpu.sms},
@@ -53,9 +54,10 @@ int run(bool json) {
         cell(std::max(peak(gpu, DType::bf16), peak(gpu, DType::f16))),
         cell(peak(gpu, DType::f8e4m3)), cell(gpu.nvlink_gbps), cell(gpu.usd_per_hour, "{:.2f}"));
   fmt::print(
-      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Your own GPU: ten numbers of "
-      "its "
-      "data sheet in a TOML file,\nnamed where a GPU's name goes (see {}/README.md).\n",
+      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Names as people write them do "
+      "too: H100, RTX 4090,\nNVIDIA A100-SXM4-40GB. Your own GPU: ten numbers of its data sheet in "
+      "a "
+      "TOML file, named where a GPU's\nname goes (see {}/README.md).\n",
       catalog->directory());
   return success;
 }
