@@ -121,8 +121,10 @@ Result<Cluster> Catalog::cluster(
       std::vector<std::string> names;
       for (const Cluster& c : clusters_) names.push_back(c.name);
       for (const Gpu& g : gpus_) names.push_back(g.name);
-      return Error{"unknown cluster or GPU '" + std::string(name) + "'" + suggestion(name, names) +
-                   " (a file needs the ending .toml)"};
+      return Error{
+          "unknown cluster or GPU '" + std::string(name) + "'" +
+          suggestion(name, names, "; `maya clusters` and `maya gpus` list the known ones") +
+          " (a file needs the ending .toml)"};
     }
   }
   if (auto status = apply(cluster, overrides, known); !status)

@@ -148,6 +148,7 @@ TEST(Catalog, NamesAsPeopleWriteThem) {
 TEST(Catalog, UnknownNamesGetSuggestions) {
   EXPECT_TRUE(has(shipped().gpu("h10").error().message, "did you mean h100-"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h10O").error().message, "did you mean dgx-h100"));
+  EXPECT_TRUE(has(shipped().cluster("mi300x").error().message, "`maya clusters` and `maya gpus`"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h100:0").error().message, "1 or more"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h100:x").error().message, "number of nodes"));
   EXPECT_TRUE(has(shipped().cluster("nowhere.toml").error().message, "cannot be opened"));

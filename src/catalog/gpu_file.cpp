@@ -123,7 +123,8 @@ Result<Gpu> find_gpu(std::string_view spec, const std::vector<Gpu>& known,
     if (const Gpu* gpu = gpu_called(spec, known)) return *gpu;
     std::vector<std::string> names;
     for (const Gpu& gpu : known) names.push_back(gpu.name);
-    return Error{"unknown GPU '" + std::string(spec) + "'" + suggestion(spec, names) +
+    return Error{"unknown GPU '" + std::string(spec) + "'" +
+                 suggestion(spec, names, "; `maya gpus` lists the known ones") +
                  "; to add it, write its data sheet into a TOML file (" + kTen +
                  ") and name the file instead"};
   }

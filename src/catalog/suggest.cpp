@@ -24,7 +24,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+std::string suggestion(std::string_view name, const std::vector<std::string>& known,
+                       const std::string& elsewhere) {
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const std::string& k : known) {
     bool part = name.size() >= 2 && k.find(name) != std::string::npos;
@@ -40,6 +41,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
       text += (i == 0 ? "" : i + 1 == shown ? " or " : ", ") + near[i].second;
     return ": did you mean " + text + "?";
   }
+  if (!elsewhere.empty()) return elsewhere;
   std::vector<std::string> sorted(known);
   std::sort(sorted.begin(), sorted.end());
   for (const std::string& k : sorted) text += (text.empty() ? "" : ", ") + k;

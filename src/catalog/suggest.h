@@ -7,7 +7,9 @@
 
 namespace maya::catalog {
 
-// ": did you mean h100-sxm or h100-pcie?", or the list of all names when nothing is near.
-std::string suggestion(std::string_view name, const std::vector<std::string>& known);
+// ": did you mean h100-sxm or h100-pcie?"; when nothing is near, `elsewhere`, which says where to
+// look, or else the list of all names.
+std::string suggestion(std::string_view name, const std::vector<std::string>& known,
+                       const std::string& elsewhere = {});
 
 }  // namespace maya::catalog
