@@ -140,9 +140,12 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   place_stand_ins(job, members);
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
-        fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
-                    "the least of each",
-                    recordings.size(), job.classes.size()));
+        job.classes.size() == 1
+            ? fmt::format("{} recorded ranks do the same; host times are the least of theirs",
+                          recordings.size())
+            : fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
+                          "the least of each",
+                          recordings.size(), job.classes.size()));
   std::vector<Twins> twins(job.classes.size());
   for (std::size_t m = 0; m < recordings.size(); ++m)
     if (m != folded.representative[folded.class_of[m]])

@@ -138,9 +138,15 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     family_of_op[{use.rank_class, use.op}] = &family;
   }
 
+  // The path is of one step; the figures are of the step that is reported.
+  double path_ns = 0;
+  for (const simulate::CriticalLink& link : timeline.critical_path)
+    path_ns += static_cast<double>(link.end_ns - link.start_ns);
+  const double scale = path_ns > 0 ? timeline.step_ns / path_ns : 1;
+
   double host_ns = 0, wait_ns = 0;
   for (const simulate::CriticalLink& link : timeline.critical_path) {
-    const auto ns = static_cast<double>(link.end_ns - link.start_ns);
+    const double ns = scale * static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == simulate::CriticalLink::What::host) {
       host_ns += ns;
     } else if (link.what == simulate::CriticalLink::What::wait) {

@@ -107,13 +107,16 @@ TEST(Prediction, LargestCostsLieOnTheCriticalPath) {
 
 TEST(Prediction, WhatHidesBehindTheHostIsNamedToo) {
   simulate::Timeline timeline = sample::timeline();
-  timeline.critical_path = {{simulate::CriticalLink::What::host, 0, 20, 0, 0, 10'000'000}};
+  // The path is of a step longer than the middle one, which is the one reported: 10 ms.
+  timeline.critical_path = {{simulate::CriticalLink::What::host, 0, 20, 0, 0, 12'000'000}};
   const sample::Estimator estimator;
   const sample::Network network;
   const auto costs =
       predict(sample::job(), timeline, {estimator, network}, sample::cluster()).largest_costs;
   ASSERT_EQ(costs.size(), 3U);
   EXPECT_EQ(costs[0].what, "host (launch-bound)");
+  EXPECT_DOUBLE_EQ(costs[0].ms, 10);
+  EXPECT_DOUBLE_EQ(costs[0].share, 1);
   EXPECT_EQ(costs[1].what, "gemm bf16, hidden");
   EXPECT_DOUBLE_EQ(costs[1].ms, 6);
 }

@@ -142,7 +142,8 @@ simulate::Timeline timeline() {
                      {What::kernel, 0, 23, loss, 42 * ms / 10, 47 * ms / 10},
                      {What::kernel, 0, 24, unknown, 47 * ms / 10, 49 * ms / 10},
                      {What::communication, 0, 25, all_reduce, 49 * ms / 10, 89 * ms / 10},
-                     {What::kernel, 0, 27, adamw, 89 * ms / 10, 99 * ms / 10}};
+                     {What::kernel, 0, 27, adamw, 89 * ms / 10, 99 * ms / 10},
+                     {What::wait, 0, 27, adamw, 99 * ms / 10, 10 * ms}};
   for (std::int64_t s = 0; s < 3; ++s) t.steps.push_back({10 * ms * s, 10 * ms * (s + 1), s > 0});
   t.measured_steps = 2;
   t.end_ns = 30 * ms;

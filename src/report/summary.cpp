@@ -68,8 +68,9 @@ void head(Page& page, const Prediction& p, const Style& style) {
 
 // A step of a small job costs less than anyone can read.
 std::string price_of(double usd_per_step) {
-  return usd_per_step >= 0.01 ? human_usd(usd_per_step) + " a step"
-                              : human_usd(1000 * usd_per_step) + " / 1000 steps";
+  if (usd_per_step >= 0.01) return human_usd(usd_per_step) + " a step";
+  if (usd_per_step >= 1e-6) return human_usd(1000 * usd_per_step) + " / 1000 steps";
+  return human_usd(1e6 * usd_per_step) + " / M steps";
 }
 
 void step(Page& page, const Prediction& p) {
