@@ -148,7 +148,9 @@ std::optional<cudnnStatus_t> derived(const NodePtr& node, int name, std::int64_t
       return CUDNN_STATUS_SUCCESS;
     }
     case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT: {
-      std::int64_t engines = engine_count(*node);
+      // More than the heuristics propose: cuDNN's front end asks for some engines by their number
+      // (attention's backward on Blackwell for 5 and 17).
+      std::int64_t engines = engine_count(*node) > 0 ? kNumberedEngines : 0;
       return give(&engines, sizeof engines, 1, requested, count, array);
     }
     case CUDNN_ATTR_OPERATIONGRAPH_IS_SAME_TOPOLOGY:

@@ -95,6 +95,18 @@ class Backend : public testing::Test {
   Descriptor graph{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
 };
 
+TEST_F(Backend, EnginesCanBeAskedForByNumber) {
+  std::int64_t engines = 0, count = 0;
+  ASSERT_EQ(cudnnBackendGetAttribute(graph.own, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+                                     CUDNN_TYPE_INT64, 1, &count, &engines),
+            CUDNN_STATUS_SUCCESS);
+  EXPECT_GT(engines, 17);
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.refer(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, {17});
+  EXPECT_EQ(engine.finalize(), CUDNN_STATUS_SUCCESS);
+}
+
 TEST_F(Backend, AttributesComeBack) {
   std::int64_t dims[8] = {}, count = 0;
   ASSERT_EQ(cudnnBackendGetAttribute(x.own, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 8,

@@ -13,6 +13,8 @@ namespace maya::shim::cudnn {
 // rounds its inputs for the tensor cores and says so in its numerical notes, 1 does not. Frameworks
 // filter by that note to obey allow_tf32.
 std::int64_t engine_count(const Node& graph);
+// Engines a program may name; those beyond engine_count() do the same as the last.
+constexpr std::int64_t kNumberedEngines = 64;
 std::vector<NodePtr> engine_configs(const NodePtr& graph, int mode);
 std::vector<int> numerical_notes(const Node& engine);
 
