@@ -167,12 +167,19 @@ Made prepare_cub(const Kernel& kernel, const Name& name) {
 
   for (std::string_view s : small)
     if (leaf == s)
-      return make(key, [tiles = contains(leaf, "InitKernel")](const Arguments& a, Decoded& d) {
+      return make(key, [tiles = contains(leaf, "InitKernel"), by_key = contains(leaf, "ByKey"),
+                        last = signature->parameters().size() - 1](const Arguments& a, Decoded& d) {
         Scan work;
         work.elements = static_cast<std::int64_t>(a.geometry().threads());
         work.bytes_written = work.elements * 8;
         d.op.work = work;
         if (!tiles) return;
+        if (by_key) {  // (state of the tiles, keys, the key before each tile, items of a tile,
+                       // tiles)
+          write(d, a.pointer(0), (a.integer(last) + 32) * 16);
+          write(d, a.pointer(2), a.integer(last) * 8);
+          return;
+        }
         // (state of the tiles, their number[, how many were selected]): a word or two per tile, and
         // per thread of a warp before the first.
         write(d, a.pointer(0), (a.integer(1) + 32) * 8);

@@ -356,6 +356,31 @@ TEST(Cub, SettingUpTilesWritesTheirStatesOnly) {
   EXPECT_LT(d.accesses[0].bytes, 512u);
 }
 
+TEST(Cub, SettingUpTilesOfAScanByKeyWritesStatesAndKeys) {
+  struct Keys {
+    std::uint64_t index, fields[2];
+  };
+  Decoded d =
+      Call(
+          "void at_cuda_detail::cub::detail::scan_by_key::DeviceScanByKeyInitKernel<at_cuda_"
+          "detail::cub::ReduceByKeyScanTileState<unsigned int, int, true>, thrust::"
+          "transform_iterator<at::native::mbtopk::BlockIdxToKey, int*>, unsigned long long>("
+          "at_cuda_detail::cub::ReduceByKeyScanTileState<unsigned int, int, true>, thrust::"
+          "transform_iterator<at::native::mbtopk::BlockIdxToKey, int*>, unsigned int*, "
+          "unsigned long long, int)")
+          .arg(A)
+          .arg(Keys{~std::uint64_t{0}, {B, B}})
+          .arg(B)
+          .arg(std::uint64_t{1} << 40)
+          .arg(std::int32_t{3})
+          .decode();
+  ASSERT_EQ(d.accesses.size(), 2u);
+  EXPECT_EQ(d.accesses[0].address, A);
+  EXPECT_EQ(d.accesses[0].bytes, 35u * 16);
+  EXPECT_EQ(d.accesses[1].address, B);
+  EXPECT_EQ(d.accesses[1].bytes, 24u);
+}
+
 TEST(Norm, GroupNormGradientsChannelsLastCountEachImageOnce) {
   // 192 images of 256 channels of 56 × 56: a block per image and channel, or per sixteen channels.
   for (bool fallback : {true, false}) {

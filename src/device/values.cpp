@@ -58,6 +58,14 @@ void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
 void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t last = (address + bytes - 1 - base_) / grain;
   for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit) {
+    // Little is known of a large stretch: pass over the rest by words.
+    const std::uint64_t rest = bits_[bit / 64].load(std::memory_order_relaxed) >> (bit % 64);
+    if (rest == 0) {
+      bit |= 63;
+      continue;
+    }
+    bit += static_cast<std::uint64_t>(__builtin_ctzll(rest));
+    if (bit > last) break;
     std::uint64_t begin = base_ + bit * grain;
     auto it = map_.upper_bound(begin);
     bool here = it != map_.end() && it->first < begin + grain;

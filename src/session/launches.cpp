@@ -99,6 +99,13 @@ std::uint64_t furthest_write(const decode::Decoded& decoded) {
   return static_cast<std::uint64_t>(bytes);
 }
 
+// No kernel writes past the allocation it was given, whatever its decoder makes of the sizes.
+void forget_write(std::uint64_t address, std::uint64_t bytes) {
+  State& s = state();
+  if (s.values.possible_in(address, bytes))
+    s.values.forget(address, std::min(bytes, extent_of(address)));
+}
+
 void forget_arguments(const Function& function, const decode::Decoded& decoded,
                       void* const* arguments) {
   State& s = state();
@@ -110,7 +117,7 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded,
       s.values.forget_from(argument_word(arguments, i, at), reach);
   }
   for (const auto& write : find_writes(function, decoded, arguments))
-    s.values.forget(argument_word(arguments, write.parameter, write.offset), write.bytes);
+    forget_write(argument_word(arguments, write.parameter, write.offset), write.bytes);
 }
 
 void apply_values(const Function& function, const decode::Decoded& decoded,
@@ -128,7 +135,7 @@ void apply_values(const Function& function, const decode::Decoded& decoded,
   for (const auto& access : decoded.accesses) {
     if (!access.write) continue;
     if (access.at_least) s.values.forget_from(access.address);
-    s.values.forget(access.address, access.bytes);
+    forget_write(access.address, access.bytes);
   }
 }
 
@@ -215,8 +222,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   if (seen != nullptr && seen->complete) {
     for (std::uint32_t i = 0; i < seen->writes; ++i) {
       const auto& write = function.writes[seen->first_write + i];
-      std::uint64_t address = argument_word(arguments, write.parameter, write.offset);
-      if (s.values.possible_in(address, write.bytes)) s.values.forget(address, write.bytes);
+      forget_write(argument_word(arguments, write.parameter, write.offset), write.bytes);
     }
     return seen->op;
   }
