@@ -72,6 +72,7 @@ class Elementwise : public Decoder {
   int inputs{1}, outputs{1};
   int vector{1};
   bool casts{};          // types of the tensors come with the launch
+  std::size_t data{2};   // the parameter with the pointers: behind the functor, if there is one
   bool input_offsets{};  // unrolled with an OffsetCalculator over the inputs
   bool output_offsets{};
   DType index_out{DType::unknown};
@@ -98,13 +99,13 @@ class Elementwise : public Decoder {
     } else if (form == Form::unrolled || form == Form::multi_output) {
       if (casts) {
         // The types only: the bytes between them and the sizes are not set.
-        add(arguments.raw(5, 0, inputs), inputs);
-        add(arguments.raw(6, 0, 1), 1);
+        add(arguments.raw(data + 3, 0, inputs), inputs);
+        add(arguments.raw(data + 4, 0, 1), 1);
       }
-      for (int i : {3, 4}) {
-        if (!(i == 3 ? input_offsets : output_offsets)) continue;
-        int n = i == 3 ? inputs : outputs;
-        if (const std::byte* p = arguments.raw(i, 0, Offsets::bytes(n))) {
+      for (bool in : {true, false}) {
+        if (!(in ? input_offsets : output_offsets)) continue;
+        int n = in ? inputs : outputs;
+        if (const std::byte* p = arguments.raw(data + (in ? 1 : 2), 0, Offsets::bytes(n))) {
           std::uint64_t h = Offsets::hash(p, n);
           add(&h, 8);
         }
@@ -144,6 +145,7 @@ class Elementwise : public Decoder {
 
     Offsets offsets, output_calc;
     bool have_offsets = false, bytes_strides = false, have_output = false;
+    bool told = true;  // what type the operands are of in memory
     if (form == Form::strided) {
       std::int32_t at = place(arguments);
       have_offsets = offsets.read(arguments.raw(1, at, Offsets::bytes(count)), count, n);
@@ -151,31 +153,33 @@ class Elementwise : public Decoder {
       std::size_t data = data_at(at, count);
       for (int i = 0; i < count; ++i) operands[i].address = arguments.pointer(1, data + 8 * i);
       if (casts) {
-        if (std::size_t d = dtypes_at(arguments))
-          for (int i = 0; i < count; ++i)
-            set_type(operands[i], arguments.at<std::int8_t>(1, d + i));
+        const std::size_t types = dtypes_at(arguments);
+        for (int i = 0; types && i < count; ++i)
+          set_type(operands[i], arguments.at<std::int8_t>(1, types + i));
+        told = types != 0;
       }
     } else if (form == Form::with_index) {
       operands[0].address = arguments.pointer(2);
       operands[0].dtype = index_out;
       operands[0].size = index_out == DType::unknown ? 4 : bits(index_out) / 8;
     } else {
-      for (int i = 0; i < count; ++i) operands[i].address = arguments.pointer(2, 8 * i);
+      for (int i = 0; i < count; ++i) operands[i].address = arguments.pointer(data, 8 * i);
       if (form == Form::unrolled && casts) {
         std::size_t sizes = (static_cast<std::size_t>(inputs) + 3) / 4 * 4;
         for (int i = 0; i < inputs; ++i) {
-          set_type(operands[outputs + i], arguments.at<std::int8_t>(5, i));
-          if (auto s = arguments.at<std::uint32_t>(5, sizes + 4 * i); s > 0 && s <= 16)
+          set_type(operands[outputs + i], arguments.at<std::int8_t>(data + 3, i));
+          if (auto s = arguments.at<std::uint32_t>(data + 3, sizes + 4 * i); s > 0 && s <= 16)
             operands[outputs + i].size = static_cast<int>(s);
         }
-        set_type(operands[0], arguments.at<std::int8_t>(6, 0));
-        if (auto s = arguments.at<std::uint32_t>(6, 4); s > 0 && s <= 16)
+        set_type(operands[0], arguments.at<std::int8_t>(data + 4, 0));
+        if (auto s = arguments.at<std::uint32_t>(data + 4, 4); s > 0 && s <= 16)
           operands[0].size = static_cast<int>(s);
       }
       if (input_offsets)
-        have_offsets = offsets.read(arguments.raw(3, 0, Offsets::bytes(inputs)), inputs, n);
+        have_offsets = offsets.read(arguments.raw(data + 1, 0, Offsets::bytes(inputs)), inputs, n);
       if (output_offsets)
-        have_output = output_calc.read(arguments.raw(4, 0, Offsets::bytes(outputs)), outputs, n);
+        have_output =
+            output_calc.read(arguments.raw(data + 2, 0, Offsets::bytes(outputs)), outputs, n);
     }
 
     Pointwise work;
@@ -206,13 +210,15 @@ class Elementwise : public Decoder {
       (writes ? work.bytes_written : work.bytes_read) += distinct * o.size;
       if (writes) {
         write(out, o.address, span);
-        if (!out.accesses.empty()) out.accesses.back().at_least = o.dtype == DType::unknown;
+        if (!out.accesses.empty())
+          out.accesses.back().at_least = o.dtype == DType::unknown || !told;
       } else {
         read(out, o.address, span);
       }
     }
     out.op.work = work;
-    fill_semantics(arguments, operands, have_offsets ? &offsets : nullptr, bytes_strides, n, out);
+    if (told)
+      fill_semantics(arguments, operands, have_offsets ? &offsets : nullptr, bytes_strides, n, out);
     return out;
   }
 
@@ -242,15 +248,24 @@ class Elementwise : public Decoder {
   // The lambda captures f, then the array of dtypes. Zero when it cannot be told.
   std::size_t dtypes_at(const Arguments& arguments) const {
     int n = inputs + outputs;
-    std::size_t data = data_at(place(arguments), n) + 8 * static_cast<std::size_t>(n);
-    std::size_t size = functor_size();
+    std::size_t begin = data_at(place(arguments), n) + 8 * static_cast<std::size_t>(n);
+    const std::size_t size = functor_size();
     if (size == 0) return 0;
-    std::size_t at = data + size;
-    for (int i = 0; i < n; ++i) {
-      const std::byte* p = arguments.raw(1, at + i, 1);
-      if (!p || dtype_of_scalar_type(static_cast<int>(*p)) == DType::unknown) return 0;
+    // nvcc's wrapper of a host-device lambda adds a pointer, to f's and to the whole: the size
+    // tells.
+    const std::size_t captures = size == 1 ? 0 : (size + 7) / 8 * 8;
+    for (std::size_t f : {size, captures + 8}) {
+      const std::size_t at = begin + f;
+      const std::size_t end = (at + static_cast<std::size_t>(n) + 7) / 8 * 8;
+      if (end != arguments.size(1) && end + 8 != arguments.size(1)) continue;
+      bool types = true;
+      for (int i = 0; types && i < n; ++i) {
+        const std::byte* p = arguments.raw(1, at + i, 1);
+        types = p && dtype_of_scalar_type(static_cast<int>(*p)) != DType::unknown;
+      }
+      if (types) return at;
     }
-    return at;
+    return 0;
   }
   std::size_t functor_size() const {
     if (functor.scalar_size == 0) return functor.compares ? 4 : 1;
@@ -407,6 +422,12 @@ int operands_from_size(std::size_t size) {
   return 2;
 }
 
+std::size_t data_parameter(const Name& name) {
+  const bool no_functor = name.parameters.size() > 1 && contains(name.parameters[1], "char*") &&
+                          starts_with(name.parameters[1], "std::array<");
+  return no_functor ? 1 : 2;
+}
+
 }  // namespace
 
 Made prepare_elementwise(const Kernel& kernel, const Name& name) {
@@ -418,6 +439,7 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     int n = t.size() > 2 ? array_count(t[2]) : 2;
     d->inputs = std::max(0, n - 1);
     d->functor = parse_functor(t[1], d->inputs);
+    d->data = data_parameter(name);
     return d;
   }
   if (name.leaf == "unrolled_elementwise_kernel" && !t.empty()) {
@@ -427,9 +449,10 @@ Made prepare_elementwise(const Kernel& kernel, const Name& name) {
     d->functor = parse_functor(t[0], d->inputs);
     for (const std::string& s : t)
       d->casts |= contains(s, "LoadWithCast") || contains(s, "StoreWithCast");
-    if (name.parameters.size() > 4) {
-      d->input_offsets = starts_with(name.parameters[3], "OffsetCalculator");
-      d->output_offsets = starts_with(name.parameters[4], "OffsetCalculator");
+    d->data = data_parameter(name);
+    if (name.parameters.size() > d->data + 2) {
+      d->input_offsets = starts_with(name.parameters[d->data + 1], "OffsetCalculator");
+      d->output_offsets = starts_with(name.parameters[d->data + 2], "OffsetCalculator");
     }
     return d;
   }

@@ -30,11 +30,29 @@ std::vector<bool> read_only(const Kernel& kernel, const Name& name) {
   return result;
 }
 
+// What our NVRTC leaves of source it cannot compile: kernels without code, of which some are known
+// to do what a precompiled kernel does.
+struct Uncompiled {
+  bool is{};
+  std::string stands_for;
+};
+Uncompiled uncompiled(const Kernel& kernel) {
+  Uncompiled result{starts_with(kernel.ptx, "// maya-nvrtc"), {}};
+  if (!result.is) return result;
+  const std::string mark = "\n// " + kernel.mangled + " stands for ";
+  if (std::size_t at = kernel.ptx.find(mark); at != std::string_view::npos) {
+    at += mark.size();
+    result.stands_for = kernel.ptx.substr(at, kernel.ptx.find('\n', at) - at);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::unique_ptr<Decoder> prepare(Kernel& kernel) {
   if (kernel.demangled.empty()) kernel.demangled = demangle(kernel.mangled);
-  Name name = parse_name(kernel.demangled);
+  const Uncompiled source = uncompiled(kernel);
+  Name name = parse_name(source.stands_for.empty() ? kernel.demangled : source.stands_for);
   if (kernel.parameter_sizes.size() > 255) kernel.parameter_sizes.resize(255);
   kernel.read_only = read_only(kernel, name);
   Made made;
@@ -48,7 +66,7 @@ std::unique_ptr<Decoder> prepare(Kernel& kernel) {
   // Names of generated kernels list what was fused (…_cat_mm_transpose_view_21): the code itself
   // knows better than any family that looks for such words.
   bool generated = kernel.mangled.rfind("_Z", 0) != 0;
-  if (!(generated && ask(prepare_triton)))
+  if (source.is ? !source.stands_for.empty() : !(generated && ask(prepare_triton)))
     std::any_of(std::begin(families), std::end(families), ask);
   if (!made) made = prepare_unknown(kernel, name);
   if (auto told = made->read_only(); !told.empty()) kernel.read_only = std::move(told);

@@ -165,6 +165,11 @@ Functor parse_functor(std::string_view type, int inputs) {
   std::vector<std::string> arguments = arguments_of(type);
   bool done = false;
 
+  if (name == "JittedFunctor" && arguments.size() == 2) {  // compiled at run time: result, lambda
+    f = parse_functor(arguments[1], inputs);
+    f.result = arguments[0];
+    return f;
+  }
   if ((name == "BinaryFunctor" || name == "AUnaryFunctor" || name == "BUnaryFunctor") &&
       arguments.size() >= 4) {
     f.result = arguments[2];

@@ -60,6 +60,9 @@ Result<Environment> training_environment(Environment user, const Installation& i
   user["TRITON_LIBCUDA_PATH"] = installation.libraries;
   // Header-only NVTX asks this variable where its tool is; a user's own tool stays.
   user.emplace("NVTX_INJECTION64_PATH", installation.libraries + "/libnvToolsExt.so.1");
+  // What our NVRTC "compiles" has no code: it must not stay in a cache that runs on GPUs read.
+  user["USE_PYTORCH_KERNEL_CACHE"] = "0";
+  user["CUPY_CACHE_IN_MEMORY"] = "1";
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
   user["MAYA_CATALOG"] = settings.catalogue;

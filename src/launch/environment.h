@@ -24,6 +24,7 @@ struct Settings {
 // Adds to `user`, never takes away:
 //   LD_PRELOAD           every emulated library, then what the user preloads
 //   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
+//   USE_PYTORCH_KERNEL_CACHE, CUPY_CACHE_IN_MEMORY   nothing compiled here outlives the run
 //   MAYA_RUN_DIR, MAYA_LIB_DIR, MAYA_CATALOG
 //   MAYA_RANKS           where only some ranks run
 //   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port

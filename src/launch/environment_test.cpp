@@ -24,6 +24,8 @@ TEST(Environment, OursComeFirstAndTheUsersStay) {
   EXPECT_EQ(made->at("TRITON_LIBCUDA_PATH"), "/opt/maya/lib");
   EXPECT_EQ(made->at("MAYA_RUN_DIR"), "/runs/1");
   EXPECT_EQ(made->at("PET_MASTER_PORT"), "4000");
+  EXPECT_EQ(made->at("USE_PYTORCH_KERNEL_CACHE"), "0");
+  EXPECT_EQ(made->at("CUPY_CACHE_IN_MEMORY"), "1");
   EXPECT_EQ(made->at("A"), "b");
 }
 

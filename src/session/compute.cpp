@@ -25,6 +25,12 @@ std::optional<Number> apply(const std::string& f, Number a, Number b) {
   if (f == "max" || f == "clamp_min") return std::max(a, b);
   if (f == "min" || f == "clamp_max") return std::min(a, b);
   if (f == "pow") return std::pow(a, b);
+  if (f == "fmod") return b == 0 ? std::optional<Number>() : std::fmod(a, b);
+  if (f == "fmax") return std::fmax(a, b);
+  if (f == "fmin") return std::fmin(a, b);
+  if (f == "atan2") return std::atan2(a, b);
+  if (f == "hypot") return std::hypot(a, b);
+  if (f == "copysign") return std::copysign(a, b);
   if (auto verdict = compare(f, a, b)) return *verdict;
   auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
   if (f == "and" || f == "logical_and") return f == "and" ? x & y : (x != 0 && y != 0);
@@ -56,6 +62,32 @@ std::optional<Number> apply(const std::string& f, Number a) {
   if (f == "floor") return std::floor(a);
   if (f == "isnan") return std::isnan(a);
   if (f == "isinf") return std::isinf(a);
+  struct Entry {
+    std::string_view name;
+    Number (*function)(Number);
+  };
+  // What schedules, positions and widths of layers are computed with.
+  static constexpr Entry others[] = {
+      {"exp2", [](Number x) { return std::exp2(x); }},
+      {"expm1", [](Number x) { return std::expm1(x); }},
+      {"log10", [](Number x) { return std::log10(x); }},
+      {"log1p", [](Number x) { return std::log1p(x); }},
+      {"sin", [](Number x) { return std::sin(x); }},
+      {"cos", [](Number x) { return std::cos(x); }},
+      {"tan", [](Number x) { return std::tan(x); }},
+      {"asin", [](Number x) { return std::asin(x); }},
+      {"acos", [](Number x) { return std::acos(x); }},
+      {"atan", [](Number x) { return std::atan(x); }},
+      {"sinh", [](Number x) { return std::sinh(x); }},
+      {"cosh", [](Number x) { return std::cosh(x); }},
+      {"tanh", [](Number x) { return std::tanh(x); }},
+      {"erf", [](Number x) { return std::erf(x); }},
+      {"lgamma", [](Number x) { return std::lgamma(x); }},
+      {"frac", [](Number x) { return x - std::trunc(x); }},
+      {"silu", [](Number x) { return x / (1 + std::exp(-x)); }},
+  };
+  for (const Entry& entry : others)
+    if (entry.name == f) return entry.function(a);
   return std::nullopt;
 }
 

@@ -9,6 +9,25 @@ def test_expressions_over_known_values(run):
     assert "followed" in done.stdout
 
 
+def test_kernels_compiled_at_run_time_are_known_and_leave_no_cache(run, tmp_path):
+    done = run("python", "-c", """
+import torch
+x = torch.randn(1000, 1000, device="cuda")
+for i in range(4):
+    torch.cuda.nvtx.range_push("step")
+    torch.exp2(x), torch.lgamma(x.t()), x.prod(), torch.special.zeta(x, x)
+    torch.cuda.nvtx.range_pop()
+torch.cuda.synchronize()
+""", options=("--steps", "step"), HOME=str(tmp_path / "home"), PYTORCH_KERNEL_CACHE_PATH=str(tmp_path / "cache"))
+    assert done.code == 0, done.stderr
+    assert done.prediction["coverage"]["unknown_kernels"] == []
+    ops = {op["name"]: op for op in done.prediction["ops"]}
+    assert "bytes_read=4000000 bytes_written=4000000" in ops["exp2_kernel_vectorized4_kernel"]["sizes"]
+    assert "bytes_read=8000000" in ops["zeta_vectorized4_kernel"]["sizes"]
+    assert "inputs=1000000" in ops["reduction_prod_kernel"]["sizes"]
+    assert not list(tmp_path.glob("cache/*")) and not list(tmp_path.glob("home/.cache/torch/kernels/*"))
+
+
 def test_random_integers_lie_in_their_range(run):
     done = run("python", "-c", """
 import torch

@@ -153,6 +153,12 @@ FOLLOWED = [
     'torch.cat([torch.arange(3000,device=d)]*3)',
     '(torch.arange(6000,device=d)%3==0).nonzero().flatten()',
     'torch.arange(6000,device=d)[torch.arange(6000,device=d)%3==0]',
+    'torch.pow(2.5,torch.arange(4,device=d))',
+    '1.0/10000**(torch.arange(0,8,2,device=d).float()/8)',
+    'torch.exp2(f)',
+    'torch.lgamma(f.abs()+0.5)',
+    'torch.cos(f)*torch.tanh(f)',
+    'T([1.5,2.,3.]).prod()',
 ]
 
 # Right or zeros: nobody computes these on the host.
@@ -185,6 +191,8 @@ UNKNOWN = [
     'F.softmax(T([0.,0.]),0)',
     'torch.cdist(T([[0.,0.]]),T([[3.,4.]]))',
     'torch.logcumsumexp(T([0.,0.]),0)',
+    'torch.digamma(f.abs()+0.5)',
+    'torch.special.zeta(f.abs()+2,f.abs()+1)',
 ]
 
 # Of numbers nobody computed (u), the usual checks find nothing wrong.

@@ -1,6 +1,4 @@
-// NVRTC: programs are accepted and "compiled" to a list of their kernels.
-//
-// Nothing executes on the emulated device, so a compiled kernel needs a name and nothing else.
+// NVRTC: programs are accepted and "compiled" to a list of their kernels with their parameters.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -140,13 +138,21 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char* con
   Program* own = as_program(program);
   if (!own) return NVRTC_ERROR_INVALID_PROGRAM;
   if (count < 0 || (count && !options)) return NVRTC_ERROR_INVALID_INPUT;
-  std::vector<std::string> names = kernels(own->source);
+  std::vector<Kernel> found = kernels(own->source);
+  auto called = [&](const std::string& name) {
+    return std::find_if(found.begin(), found.end(),
+                        [&](const Kernel& k) { return k.name == name; });
+  };
   for (const std::string& expression : own->expressions) {
-    std::string name = symbol(expression);
+    const std::string name = symbol(expression);
     own->lowered[expression] = name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (called(name) != found.end()) continue;
+    Kernel instance{name, {}, {}};
+    if (auto of = called(function_of(expression)); of != found.end())
+      instance.parameters = of->parameters;
+    found.push_back(std::move(instance));
   }
-  own->text = ptx(names, target_of(count, options));
+  own->text = ptx(found, target_of(count, options));
   own->compiled = true;
   return NVRTC_SUCCESS;
 }
