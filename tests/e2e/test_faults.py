@@ -60,6 +60,33 @@ def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
     assert not any("cut off" in note for note in done.prediction["notes"])
 
 
+def test_a_thread_that_wants_python_at_its_end_does_not_abort(run, tmp_path):
+    """As PyTorch's backward threads do when a program ends right behind them."""
+    (tmp_path / "late.cpp").write_text("""
+        #include <thread>
+        #include <unistd.h>
+        extern "C" int PyGILState_Ensure();
+        extern "C" int %s();
+        extern "C" void start() {
+          std::thread([]() noexcept {
+            while (!%s()) usleep(100);
+            PyGILState_Ensure();
+          }).detach();
+        }""" % ((("Py_IsFinalizing" if sys.version_info >= (3, 13) else "_Py_IsFinalizing"),) * 2))
+    library = tmp_path / "liblate.so"
+    subprocess.run(["c++", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "late.cpp")], check=True)
+    done = python(run, f"""
+        import ctypes, time
+        class Slow:
+            def __del__(self, sleep=time.sleep):
+                sleep(0.5)
+        ctypes.CDLL("libcudart.so.13").cudaDeviceSynchronize()
+        ctypes.CDLL({str(library)!r}).start()
+        slow = Slow()
+        """, options=("--no-predict",))
+    assert done.code == 0, done.stderr
+
+
 RUNTIME = """
     import ctypes, torch
     torch.cuda.init()
