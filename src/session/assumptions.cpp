@@ -6,7 +6,9 @@ namespace maya::session {
 namespace {
 
 using Semantics = decode::Semantics;
-constexpr Number small = 1e-30L;
+// Less than what is called near (1e-6: do these sum to one?), more than what is called nothing
+// (1e-11: does this window vanish?).
+constexpr Number small = 1e-7L;
 
 bool same_elements(const Operand& a, const Operand& b) {
   if (a.address != b.address || a.rank != b.rank || a.dtype != b.dtype) return false;

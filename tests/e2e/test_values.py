@@ -28,6 +28,17 @@ torch.cuda.synchronize()
     assert not list(tmp_path.glob("cache/*")) and not list(tmp_path.glob("home/.cache/torch/kernels/*"))
 
 
+def test_numbers_nobody_computed_pass_checks(run):
+    done = run("python", "-c", """
+import torch
+window = torch.hann_window(64, device="cuda")
+there = torch.stft(torch.randn(2, 400, device="cuda"), 64, 16, window=window, return_complex=True)
+print(torch.istft(there, 64, 16, window=window).shape)
+torch.distributions.Categorical(probs=torch.rand(4, 8, device="cuda").softmax(-1), validate_args=True)
+""", options=("--no-predict",))
+    assert done.code == 0, done.stderr
+
+
 def test_random_integers_lie_in_their_range(run):
     done = run("python", "-c", """
 import torch
