@@ -33,6 +33,13 @@ TEST(NvrtcSource, CutSourceEndsQuietly) {
   for (const char* text : {"__global__", "__global__ void", "__global__ void __launch_bounds__(",
                            "/* __global__", "\""})
     EXPECT_TRUE(kernels(text).empty()) << text;
+  const std::string_view whole =
+      "struct ReduceJitOp { using scalar_t = std::complex<float>; }; __global__ void "
+      "reduction_prod_kernel(ReduceJitOp r){} __global__ void zeta_vectorized4_kernel(const int N, "
+      "Array<char*, 2+1> data, OffsetCalculator<1> c) { float arg0[8]; float out0[8];";
+  for (std::size_t length = 0; length <= whole.size(); ++length)
+    for (const Kernel& kernel : kernels(whole.substr(0, length)))
+      for (const std::string& type : kernel.parameters) EXPECT_GE(bytes_of(type), 0) << type;
 }
 
 TEST(NvrtcSource, ParametersHaveTypesAndSizes) {
