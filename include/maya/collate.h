@@ -22,12 +22,18 @@ struct Options {
   std::uint32_t steps{0};
   std::string step_range;
   // For ranks without a recording: the recorded rank that stands for each rank of the job. Empty:
-  // the nearest recorded rank below (pipeline stages are blocks of ranks).
+  // the one at the same place of the grid that communicators show, else the nearest recorded rank
+  // below (pipeline stages are blocks of ranks).
   std::vector<std::int32_t> stand_in;
 };
 
 // Fails with a message that names rank, communicator, sequence number and op when the ranks' calls
 // do not fit together, and when recordings of different jobs are mixed.
 Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options = {});
+
+// The ranks that must be recorded for the job to be known, from what one of them did: those it
+// exchanges messages with as stages of a pipeline do, and theirs. All others do what one of these
+// does.
+std::vector<std::int32_t> needed_ranks(const trace::Recording& recording);
 
 }  // namespace maya::collate

@@ -117,6 +117,8 @@ struct Communicator {
   std::int32_t rank{}, size{};
   std::uint64_t parent{};  // 0: from a unique id
   std::string name;        // what the framework calls it, if it says
+  // Its members as ranks of the job, in order, where that is known. Empty: not known.
+  std::vector<std::int32_t> ranks{};
 };
 
 struct Count {

@@ -50,8 +50,8 @@ class Case:
 class Recording:
     """A run under `maya run` that one or several cases are predicted from."""
 
-    def __init__(self, name, command, cluster, python, root, environment, patience, ranks):
-        self.name, self.command, self.cluster, self.python, self.ranks = name, command, cluster, python, ranks
+    def __init__(self, name, command, cluster, python, root, environment, patience, ranks, at_once):
+        self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = name, command, cluster, python, ranks, at_once
         self.root, self.environment, self.patience = root, environment, patience
 
     def words(self):
@@ -109,7 +109,8 @@ def load(path, options):
     recorded_on = table.get("record_on", cluster)
 
     def recording(name, command):
-        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600), table.get("ranks", "all"))
+        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600), table.get("ranks", "all"),
+                         table.get("at_once"))
 
     if "rows" not in table:
         ms = milliseconds(table["measured"], table["unit"], table.get("per_step"))
@@ -148,7 +149,7 @@ def record(recording, directory, quiet):
     """Runs the command; gives an error in words, or None."""
     log = directory.with_suffix(".log")
     command = [program(), "run", "--cluster", recording.cluster, "--out", str(directory), "--no-predict", "--quiet",
-               "--ranks", recording.ranks, "--", *recording.words()]
+               "--ranks", recording.ranks, *(["--at-once", str(recording.at_once)] if recording.at_once else []), "--", *recording.words()]
     if not quiet:
         print(f"recording {directory.name}", file=sys.stderr, flush=True)
     began = time.monotonic()

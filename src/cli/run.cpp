@@ -1,6 +1,7 @@
 // maya run: a training command on the emulated cluster, recorded, then predicted.
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,7 +23,9 @@
 #include "launch/run_directory.h"
 #include "launch/run_file.h"
 #include "launch/supervise.h"
+#include "launch/workers.h"
 #include "maya/catalog.h"
+#include "maya/collate.h"
 #include "maya/report.h"
 #include "predict/predict.h"
 #include "predict/settings.h"
@@ -36,7 +39,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"};
   std::vector<std::string> set;
-  int nodes{};
+  int nodes{}, at_once{};
   bool no_predict{}, json{}, quiet{};
 };
 
@@ -165,7 +168,8 @@ int run(const Options& options, std::vector<std::string> command) {
   if (command.front().size() > 1 && command.front()[0] == '-') {
     return fail(fmt::format("run: unknown option {}", command.front()), usage);
   }
-  auto ranks = launch::listed_ranks(options.ranks);
+  const bool unique = options.ranks == "unique";
+  auto ranks = launch::listed_ranks(unique ? "0" : options.ranks);
   if (!ranks)
     return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
   if (options.nodes < 0) return fail("run: --nodes wants a positive number", usage);
@@ -195,6 +199,13 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!catalogue) return fail(catalogue.error());
   auto cluster = resolve_cluster(*catalogue, options, *settings, nodes, spec);
   if (!cluster) return fail(cluster.error());
+  auto workers = launch::only_workers(command, user, nodes, cluster->gpus_per_node, *ranks);
+  if (!workers) return fail(fmt::format("run: --ranks: {}", workers.error().message), usage);
+  if (unique && !*workers)
+    return fail(
+        "run: --ranks unique wants torchrun or accelerate to say how many ranks there are; "
+        "list the ranks instead (0-1,8)",
+        usage);
 
   auto directory = launch::RunDirectory::create(options.out, run_name(command));
   if (!directory) return fail(directory.error());
@@ -216,24 +227,73 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     return fail(status.error());
 
-  auto environment = launch::training_environment(
-      user, *installation, {directory->path(), catalogue->directory(), free_port(), *ranks});
-  if (!environment) return fail(environment.error());
-  std::vector<launch::Process> processes;
-  for (auto& node : launch::node_commands(command, nodes)) {
-    auto own = *environment;
-    for (const auto& [name, value] : node.extra) own[name] = value;
-    processes.push_back({executable->path, std::move(node.words), launch::as_block(own)});
-  }
-  if (!options.quiet) {
-    fmt::print(stderr, "maya: {} on {} × {} ({}){}, recording to {}\n", command.front(),
-               cluster->gpus_per_node * nodes, cluster->gpu.name, spec,
-               nodes > 1 ? fmt::format(", {} nodes side by side", nodes) : "", directory->shown());
-  }
   for (const auto& remark : launch::preload_remarks(user))
     fmt::print(stderr, "maya: {}\n", remark.text);
-  std::fflush(stdout);
-  auto code = launch::supervise(processes);
+  auto start = [&](const std::vector<int>& now) -> Result<int> {
+    workers = launch::only_workers(command, user, nodes, cluster->gpus_per_node, now);
+    if (!workers) return workers.error();
+    auto commands = *workers
+                        ? std::vector{launch::NodeCommand{(*workers)->words, (*workers)->extra}}
+                        : launch::node_commands(command, nodes);
+    auto environment = launch::training_environment(
+        user, *installation,
+        {directory->path(), catalogue->directory(), free_port(),
+         fmt::format("{}", fmt::join(now, ",")),
+         *workers ? fmt::format("{}:{}", (*workers)->world, (*workers)->per_node) : ""});
+    if (!environment) return environment.error();
+    std::vector<launch::Process> processes;
+    for (auto& node : commands) {
+      auto own = *environment;
+      for (const auto& [name, value] : node.extra) own[name] = value;
+      processes.push_back({executable->path, std::move(node.words), launch::as_block(own)});
+    }
+    if (!options.quiet) {
+      fmt::print(stderr, "maya: {} on {} × {} ({}){}, recording to {}\n", command.front(),
+                 cluster->gpus_per_node * nodes, cluster->gpu.name, spec,
+                 *workers    ? fmt::format(", {} of {} ranks run", now.size(), (*workers)->world)
+                 : nodes > 1 ? fmt::format(", {} nodes side by side", nodes)
+                             : "",
+                 directory->shown());
+    }
+    std::fflush(stdout);
+    return launch::supervise(processes);
+  };
+  // Ranks that need not run at the same time may take turns where memory is short. The first runs
+  // in each: communicators start from it.
+  auto start_in_turns = [&]() -> Result<int> {
+    const auto most = static_cast<std::size_t>(options.at_once);
+    if (most < 2 || !*workers || ranks->size() <= most) return start(*ranks);
+    const fs::path folder(directory->path());
+    const fs::path kept = folder / "first.maya",
+                   first = folder / fmt::format("rank-{}.maya", ranks->front());
+    Result<int> code = 0;
+    std::error_code ignored;
+    for (std::size_t done = 1; done < ranks->size() && code && *code == 0; done += most - 1) {
+      std::vector<int> now{ranks->front()};
+      for (std::size_t i = done; i < std::min(ranks->size(), done + most - 1); ++i)
+        now.push_back((*ranks)[i]);
+      fs::remove_all(folder / "exchange", ignored);
+      code = start(now);
+      if (done == 1) fs::rename(first, kept, ignored);
+    }
+    fs::rename(kept, first, ignored);
+    return code;
+  };
+  auto code = start_in_turns();
+  if (code && *code == 0 && unique) {
+    // What the first rank did tells who else is needed; then all of them run together.
+    const std::string first = directory->path() + "/rank-0.maya";
+    auto recording = trace::read(first);
+    if (recording) *ranks = collate::needed_ranks(*recording);
+    if (ranks->size() > 1) {
+      fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
+                 fmt::join(*ranks, ", "));
+      std::error_code ignored;
+      fs::remove(first, ignored);
+      fs::remove_all(fs::path(directory->path()) / "exchange", ignored);
+      code = start_in_turns();
+    }
+  }
   if (!code) return fail(code.error());
 
   file.ended = launch::now_utc();
@@ -285,9 +345,13 @@ void add_run(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--out", options->out,
                    "Directory of the run (default: maya-runs/<time>-<script>)");
-  verb->add_option("--ranks", options->ranks,
-                   "Ranks to run: all, or a list (0-1,8-9): the others are taken to do the same")
+  verb->add_option(
+          "--ranks", options->ranks,
+          "Ranks to run: all, unique (one of each that does the same) or a list (0-1,8-56/8)")
       ->capture_default_str();
+  verb->add_option("--at-once", options->at_once,
+                   "Of a list of ranks, let at most so many run at the same time")
+      ->check(CLI::Range(2, 1 << 22));
   verb->add_option("--steps", options->steps, "Steps to average over: auto, or the last N")
       ->capture_default_str();
   verb->add_option("--nodes", options->nodes,

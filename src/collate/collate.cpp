@@ -1,11 +1,14 @@
 #include "maya/collate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "collate/communicators.h"
 #include "collate/fold.h"
+#include "collate/grid.h"
 #include "collate/host_times.h"
 #include "collate/steps.h"
 
@@ -37,17 +40,39 @@ Status check_identities(const std::vector<trace::Recording>& recordings, std::in
   return {};
 }
 
-// The recorded member that stands for a rank.
-std::size_t stand_in(const std::vector<Member>& members, std::int32_t rank,
-                     const Options& options) {
-  if (static_cast<std::size_t>(rank) < options.stand_in.size()) {
-    int index = find_member(members, options.stand_in[static_cast<std::size_t>(rank)]);
-    if (index >= 0) return static_cast<std::size_t>(index);
-  }
-  std::size_t best = 0;
-  for (std::size_t i = 0; i < members.size(); ++i)
-    if (members[i].recording->identity.rank <= rank) best = i;
-  return best;
+// The recorded member that stands for a rank: whom the user named, else the one at the same place
+// of the grid, else the nearest below.
+std::size_t stand_in(const std::vector<Member>& members, const std::vector<std::int32_t>& recorded,
+                     const Grid* grid, std::int32_t rank, const Options& options) {
+  std::int32_t named = -1;
+  if (static_cast<std::size_t>(rank) < options.stand_in.size())
+    named = options.stand_in[static_cast<std::size_t>(rank)];
+  if (int index = find_member(members, named); index >= 0) return static_cast<std::size_t>(index);
+  if (grid != nullptr)
+    return static_cast<std::size_t>(find_member(members, grid->stand_in(rank, recorded)));
+  const auto above = std::upper_bound(recorded.begin(), recorded.end(), rank);
+  return above == recorded.begin() ? 0 : static_cast<std::size_t>(above - recorded.begin() - 1);
+}
+
+// Messages with ranks that nobody recorded cannot be late.
+void note_unrecorded_partners(job::Job& job, const std::vector<Member>& members) {
+  std::set<std::int32_t> missing;
+  for (const Member& member : members)
+    for (const ChannelUse& channel : member.print.channels) {
+      const auto& ranks = job.communicators[member.communicator[channel.slot]].ranks;
+      const std::int32_t peer = ranks[static_cast<std::size_t>(channel.peer)];
+      if (find_member(members, peer) < 0) missing.insert(peer);
+    }
+  if (missing.empty()) return;
+  const std::size_t shown = std::min<std::size_t>(missing.size(), 4);
+  job.notes.push_back(fmt::format(
+      "recorded ranks exchange messages with {} that were not recorded ({}{}); those are taken to "
+      "be "
+      "always in time, so the waiting of a pipeline is missing: record them too (--ranks unique)",
+      missing.size(),
+      fmt::join(missing.begin(), std::next(missing.begin(), static_cast<std::ptrdiff_t>(shown)),
+                ", "),
+      shown < missing.size() ? ", …" : ""));
 }
 
 // A communicator's member that was not recorded meets the others on the slot its stand-in uses for
@@ -108,25 +133,34 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
     members.push_back({&recording, std::move(*print), {}});
     job.truncated |= !recording.complete;
   }
-  if (recordings.size() < static_cast<std::size_t>(job.world_size))
-    job.notes.push_back(fmt::format(
-        "{} of {} ranks were recorded; each other rank is taken to do what {} "
-        "did",
-        recordings.size(), job.world_size,
-        options.stand_in.empty() ? "the nearest recorded rank below it" : "its stand-in"));
-
-  auto communicators = match_communicators(members, job.world_size, job.notes);
+  auto communicators = match_communicators(members, job.world_size);
   if (!communicators) return communicators.error();
   job.communicators = std::move(*communicators);
+  std::optional<Grid> grid;
+  if (recordings.size() < static_cast<std::size_t>(job.world_size)) {
+    grid = Grid::find(members, job.communicators, job.world_size);
+    job.notes.push_back(fmt::format(
+        "{} of {} ranks were recorded; each other rank is taken to do what {} did",
+        recordings.size(), job.world_size,
+        !options.stand_in.empty() ? "its stand-in"
+        : !grid                   ? "the nearest recorded rank below it"
+        : grid->axes().size() == 1
+            ? "a recorded one"
+            : fmt::format("the one at its place of the grid, {} (inside first)", grid->text())));
+  }
+  const Grid* cut = grid ? &*grid : nullptr;
+  place_members(job.communicators, cut, job.world_size, job.notes);
   if (Status ok = check_calls(members, job.communicators, job.notes); !ok) return ok.error();
 
   Fold folded = fold(members, job.communicators, options.fold, options.gpus_per_node);
   job.class_of_rank.resize(static_cast<std::size_t>(job.world_size));
   job.classes.resize(folded.representative.size());
+  std::vector<std::int32_t> recorded;
+  for (const Member& member : members) recorded.push_back(member.recording->identity.rank);
   for (std::int32_t rank = 0; rank < job.world_size; ++rank) {
     int index = find_member(members, rank);
-    std::size_t member =
-        index >= 0 ? static_cast<std::size_t>(index) : stand_in(members, rank, options);
+    std::size_t member = index >= 0 ? static_cast<std::size_t>(index)
+                                    : stand_in(members, recorded, cut, rank, options);
     std::uint32_t c = folded.class_of[member];
     job.class_of_rank[static_cast<std::size_t>(rank)] = c;
     job.classes[c].ranks.push_back(rank);
@@ -138,6 +172,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
     job.classes[c].channels = channels_of(member, members, job.communicators, job.class_of_rank);
   }
   place_stand_ins(job, members);
+  note_unrecorded_partners(job, members);
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collate/grid.h"
 #include "op/text.h"
 
 namespace maya::collate {
@@ -19,9 +20,9 @@ std::string describe(const job::Communicator& communicator) {
                      communicator.ranks.size());
 }
 
-// Ranks of a communicator mostly form an arithmetic sequence: tensor groups are neighbours, data
-// groups a stride apart. Two known members give the stride; with one, the smallest stride for which
-// the rank's own place comes out right.
+// For those that fit no grid. Ranks of a communicator mostly form an arithmetic sequence. Two known
+// members give the stride; with one, the smallest stride for which the rank's own place comes out
+// right.
 void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
                       std::vector<std::string>& notes) {
   auto& ranks = communicator.ranks;
@@ -177,8 +178,7 @@ int find_member(std::span<const Member> members, std::int32_t rank) {
 }
 
 Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& members,
-                                                           std::int32_t world_size,
-                                                           std::vector<std::string>& notes) {
+                                                           std::int32_t world_size) {
   // A unique id may serve again after its communicator was destroyed: the n-th use on one rank is
   // the n-th on all.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> number;
@@ -215,22 +215,39 @@ Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& 
             fmt::format("{}: rank {} says it has {} members: are these recordings of one run?",
                         describe(communicator), rank, c.size)};
       auto place = static_cast<std::size_t>(c.rank);
-      if (communicator.ranks[place] >= 0)
+      if (communicator.slots[place] != job::none)
         return Error{
             fmt::format("{}: ranks {} and {} both say they are its rank {}: are these "
                         "recordings of one run?",
                         describe(communicator), communicator.ranks[place], rank, c.rank)};
       communicator.ranks[place] = rank;
       communicator.slots[place] = slot;
+      for (std::size_t i = 0; i < c.ranks.size() && i < communicator.ranks.size(); ++i) {
+        auto& known = communicator.ranks[i];
+        if (known >= 0 ? known != c.ranks[i] : c.ranks[i] < 0 || c.ranks[i] >= world_size)
+          return Error{
+              fmt::format("{}: rank {} says its rank {} is rank {} of the job: are these "
+                          "recordings of one run?",
+                          describe(communicator), rank, i, c.ranks[i])};
+        known = c.ranks[i];
+      }
       if (communicator.name.empty()) communicator.name = c.name;
       member.communicator.push_back(it->second);
     }
   }
-  for (job::Communicator& communicator : result) {
+  return result;
+}
+
+void place_members(std::vector<job::Communicator>& communicators, const Grid* grid,
+                   std::int32_t world_size, std::vector<std::string>& notes) {
+  for (std::size_t c = 0; c < communicators.size(); ++c) {
+    auto& communicator = communicators[c];
+    if (grid != nullptr && std::count(communicator.ranks.begin(), communicator.ranks.end(), -1) > 0)
+      if (auto ranks = grid->members_of(c, communicator.ranks); !ranks.empty())
+        communicator.ranks = std::move(ranks);
     place_unrecorded(communicator, world_size, notes);
     place_gpus(communicator);
   }
-  return result;
 }
 
 Status check_calls(std::span<const Member> members,

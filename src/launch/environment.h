@@ -19,6 +19,7 @@ struct Settings {
   std::string catalogue;      // where the estimator's models are, for times asked during the run
   int rendezvous_port{};      // default port for torchrun's own store; 0: leave alone
   std::string ranks;          // those that run, "0,1,8"; empty: all
+  std::string places;         // where only those are started: "ranks of the job:of a node"
 };
 
 // Adds to `user`, never takes away:
@@ -26,7 +27,7 @@ struct Settings {
 //   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
 //   USE_PYTORCH_KERNEL_CACHE, CUPY_CACHE_IN_MEMORY   nothing compiled here outlives the run
 //   MAYA_RUN_DIR, MAYA_LIB_DIR, MAYA_CATALOG
-//   MAYA_RANKS           where only some ranks run
+//   MAYA_RANKS, MAYA_PLACES   where only some ranks run
 //   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port
 Result<Environment> training_environment(Environment user, const Installation& installation,
                                          const Settings& settings);

@@ -27,7 +27,4 @@ Result<int> nodes_asked(const std::vector<std::string>& command, const Environme
 // One command per node. `nodes` = 1 gives the command back as it is.
 std::vector<NodeCommand> node_commands(const std::vector<std::string>& command, int nodes);
 
-// "0-2,8" as "0,1,2,8"; "all" as "".
-Result<std::string> listed_ranks(const std::string& text);
-
 }  // namespace maya::launch

@@ -61,12 +61,5 @@ TEST(Nodes, AScriptLearnsItsNodeFromTheEnvironment) {
   EXPECT_EQ(commands[2].extra.at("PET_NODE_RANK"), "2");
 }
 
-TEST(Nodes, RanksAreListedOneByOne) {
-  EXPECT_EQ(*listed_ranks("all"), "");
-  EXPECT_EQ(*listed_ranks("8-9,0-1,1"), "0,1,8,9");
-  for (const char* wrong : {"", "unique", "3-1", "1,", "-1", "0-", "1;2", "99999999999"})
-    EXPECT_FALSE(listed_ranks(wrong)) << wrong;
-}
-
 }  // namespace
 }  // namespace maya::launch

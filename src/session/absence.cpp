@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <string>
 
 #include "session/settings.h"
@@ -38,11 +39,47 @@ void stay_away() {
   syscall(SYS_exit_group, 0);
 }
 
+void set(const char* name, int value) { setenv(name, std::to_string(value).c_str(), 1); }
+
+int number(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : -1;
+}
+
+// The launcher was asked for one process per rank that runs and counts them from 0. MAYA_PLACES,
+// "ranks of the job:ranks of a node", says that each is to be its rank of the whole job. Children
+// inherit what is set here, so it happens once.
+void take_place() {
+  const char* places = std::getenv("MAYA_PLACES");
+  const auto& ranks = ranks_that_run();
+  const int number_here = number("RANK");
+  if (places == nullptr || number_here < 0 || number("WORLD_SIZE") != std::ssize(ranks)) return;
+  char* rest = nullptr;
+  const int world = static_cast<int>(std::strtol(places, &rest, 10));
+  const int per_node = *rest == ':' ? std::atoi(rest + 1) : 0;
+  if (number_here >= std::ssize(ranks) || per_node < 1) return;
+  const int rank = ranks[static_cast<std::size_t>(number_here)];
+  set("RANK", rank), set("ROLE_RANK", rank);
+  set("WORLD_SIZE", world), set("ROLE_WORLD_SIZE", world);
+  set("LOCAL_RANK", rank % per_node), set("LOCAL_WORLD_SIZE", per_node);
+  set("GROUP_RANK", rank / per_node), set("GROUP_WORLD_SIZE", world / per_node);
+  set("NODE_RANK", rank / per_node);
+  unsetenv("MAYA_PLACES");
+}
+
+// The process the launcher started. What that one starts or forks (workers of a data loader,
+// compilers) has its environment, and is not the rank: the rank is not done when such a one is.
+constexpr const char* owner_variable = "MAYA_RANK_PROCESS";
+
+bool is_the_rank() { return number(owner_variable) == getpid(); }
+
 __attribute__((constructor)) void attend() {
   if (ranks_that_run().empty()) return;
+  take_place();
   const int rank = rank_in_environment();
   if (rank < 0) return;  // the launcher itself, or a job of one
   if (!runs(rank)) stay_away();
+  if (number(owner_variable) < 0) set(owner_variable, getpid());
   std::atexit(leave_job);
 }
 
@@ -67,7 +104,7 @@ const std::vector<int>& ranks_that_run() {
 
 void leave_job() {
   const int rank = rank_in_environment();
-  if (ranks_that_run().empty() || rank < 0) return;
+  if (ranks_that_run().empty() || rank < 0 || !is_the_rank()) return;
   const std::string mark = mark_of(rank);
   mkdir(mark.substr(0, mark.rfind('/')).c_str(), 0755);
   const int file = ::open(mark.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);

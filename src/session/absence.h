@@ -1,9 +1,11 @@
 // Jobs of which only some ranks run (`maya run --ranks`): MAYA_RANKS lists them, "0,1,8".
 //
-// A process of any other rank never begins its program: it waits, before main, for those that run
-// and then ends well, so that the launcher that started it is content. What it would have told its
-// peers is taken to be what they say themselves (device/exchange.h); what it would have done is
-// taken from a recorded rank (collate).
+// Under a launcher we understand only those are started, and before main each is given its place in
+// the whole job (launch/workers.h). Under any other all are started, and a process of another rank
+// never begins its program: it waits, before main, for those that run and then ends well, so that
+// the launcher is content. What an absent rank would have told its peers is taken to be what they
+// say themselves (device/exchange.h); what it would have done is taken from a recorded rank
+// (collate).
 #pragma once
 
 #include <vector>

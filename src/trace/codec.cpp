@@ -160,6 +160,8 @@ void encode(const Communicator& c, std::string& out) {
   Encoder e(out);
   e.unsigned_integer(c.id), e.integer(c.rank), e.integer(c.size), e.unsigned_integer(c.parent);
   e.text(c.name);
+  e.unsigned_integer(c.ranks.size());
+  for (auto rank : c.ranks) e.integer(rank);
 }
 
 bool decode(const char* begin, const char* end, Communicator& c) {
@@ -170,7 +172,16 @@ bool decode(const char* begin, const char* end, Communicator& c) {
   c.name = d.text();
   if (!d.ok() || size < 1 || size > (1 << 24) || rank < 0 || rank >= size) return false;
   c.rank = static_cast<std::int32_t>(rank), c.size = static_cast<std::int32_t>(size);
-  return true;
+  if (d.left() == 0) return true;  // written before members were
+  const std::uint64_t count = d.unsigned_integer();
+  if (count != 0 && (count != static_cast<std::uint64_t>(size) || count > d.left())) return false;
+  c.ranks.resize(count);
+  for (auto& member : c.ranks) {
+    const std::int64_t value = d.integer();
+    if (value < 0 || value > 1 << 24) return false;
+    member = static_cast<std::int32_t>(value);
+  }
+  return d.ok();
 }
 
 void encode(const Identity& i, std::string& out) {

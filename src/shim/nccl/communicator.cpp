@@ -10,6 +10,7 @@
 
 #include "session/absence.h"
 #include "session/host_clock.h"
+#include "shim/nccl/python_groups.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -46,7 +47,7 @@ constexpr std::uint64_t join_key = ~std::uint64_t{0};
 }  // namespace
 
 Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent,
-                       const std::string& name, bool names_rank) {
+                       const std::string& name, bool names_rank, std::vector<int> ranks) {
   auto& s = session::state();
   Communicator* made = communicators().create();
   if (made == nullptr) return nullptr;
@@ -56,7 +57,9 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
     made->exchange =
         std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
   made->names_rank = parent == 0 && names_rank;
-  made->number = s.recorder.communicator(trace::Communicator{id, rank, size, parent, name});
+  made->ranks = std::move(ranks);
+  made->number =
+      s.recorder.communicator(trace::Communicator{id, rank, size, parent, name, made->ranks});
   s.recorder.record(trace::Kind::communicator_create, 0, made->number);
   if (made->exchange) made->exchange->post(join_key, &rank, sizeof rank);
   return made;
@@ -78,10 +81,12 @@ static void find_absent(Communicator& c) {
   const auto& settings = session::state().settings;
   constexpr double grace_seconds = 15;
   if (ranks.empty()) return;
-  if (c.size != settings.world_size || c.rank != settings.rank)
-    return c.exchange->await_appearance(grace_seconds);
-  for (int rank = 0; rank < c.size; ++rank)
-    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) c.exchange->declare_absent(rank);
+  const bool whole = c.size == settings.world_size && c.rank == settings.rank;
+  if (!whole && c.ranks.empty()) return c.exchange->await_appearance(grace_seconds);
+  for (int place = 0; place < c.size; ++place) {
+    const int rank = whole ? place : c.ranks[static_cast<std::size_t>(place)];
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) c.exchange->declare_absent(place);
+  }
 }
 
 bool await_members(Communicator& c) {
@@ -126,7 +131,12 @@ ncclResult_t init(void** out, int size, std::uint64_t id, int rank, const ncclCo
   session::Call call;
   if (out == nullptr || size < 1 || rank < 0 || rank >= size) return ncclInvalidArgument;
   if (session::touch() != 0) return ncclUnhandledCudaError;
-  return join(out, announce(id, rank, size, 0, config_name(config)));
+  // Where only some ranks run it matters who the members are.
+  const auto& settings = session::state().settings;
+  std::vector<int> ranks;
+  if (!session::ranks_that_run().empty() && size > 1 && size < settings.world_size)
+    ranks = group_of(size, settings.rank, rank);
+  return join(out, announce(id, rank, size, 0, config_name(config), true, std::move(ranks)));
 }
 
 struct Choice {
@@ -179,9 +189,14 @@ const char* ncclGetLastError(void*) { return ""; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return ncclInvalidArgument;
+  // A job of which only some ranks run may run in turns (`--at-once`): the n-th id a rank makes is
+  // then the same in every turn, so that the recordings fit together.
+  static std::atomic<unsigned> made{0};
+  std::seed_seq seed{static_cast<unsigned>(session::state().settings.rank), ++made};
+  std::mt19937 repeated(seed);
   std::random_device random;
   for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i += 4) {
-    unsigned word = random();
+    unsigned word = session::ranks_that_run().empty() ? random() : repeated();
     std::memcpy(id->internal + i, &word, 4);
   }
   return ncclSuccess;
@@ -224,15 +239,24 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
   std::uint64_t number = ++parent->splits;
   std::vector<std::pair<nccl::Choice, int>> members;
   nccl::Choice own{colour, key};
-  if (parent->exchange && parent->exchange->absent() > 0) {
-    std::fprintf(stderr,
-                 "maya: a communicator of %d ranks is split and %d of them do not run: nobody says "
-                 "which groups they join. Run with --ranks all, or create the groups without "
-                 "init_process_group(device_id=...)\n",
-                 parent->size, parent->exchange->absent());
-    return ncclInvalidUsage;
+  const bool partly = parent->exchange && parent->exchange->absent() > 0;
+  if (partly && colour != NCCL_SPLIT_NOCOLOR) {
+    // The key is the place in the group for torch, whose lists this finds.
+    const bool whole = parent->size == session::state().settings.world_size;
+    if (whole)
+      for (int rank : nccl::group_being_made(parent->rank, key)) members.emplace_back(own, rank);
+    if (members.empty()) {
+      std::fprintf(
+          stderr,
+          "maya: a communicator of %d ranks is split by colour %d and %d of them do not run: "
+          "nobody "
+          "says which groups they join. Run with --ranks all, or create the groups without "
+          "init_process_group(device_id=...)\n",
+          parent->size, colour, parent->exchange->absent());
+      return ncclInvalidUsage;
+    }
   }
-  if (parent->exchange) {
+  if (parent->exchange && !partly) {
     std::uint64_t exchange_key = (std::uint64_t{1} << 62) | number;
     parent->exchange->post(exchange_key, &own, sizeof own);
     auto entries = parent->exchange->gather(exchange_key, nccl::patience_seconds());
@@ -244,21 +268,25 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
       if (choice.colour == colour) members.emplace_back(choice, rank);
     }
     session::host_clock().reanchor();
-  } else {
+  } else if (!partly) {
     members.emplace_back(own, parent->rank);
   }
   *out = nullptr;
   if (colour == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
-  std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-    return a.first.key != b.first.key ? a.first.key < b.first.key : a.second < b.second;
-  });
+  if (!partly)
+    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+      return a.first.key != b.first.key ? a.first.key < b.first.key : a.second < b.second;
+    });
   int rank = 0;
   for (std::size_t i = 0; i < members.size(); ++i)
     if (members[i].second == parent->rank) rank = static_cast<int>(i);
   std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
-  std::string name = nccl::config_name(config);
-  return nccl::join(out, nccl::announce(nccl::hash(seed, sizeof seed), rank,
-                                        static_cast<int>(members.size()), parent->id, name));
+  Communicator* made =
+      nccl::announce(nccl::hash(seed, sizeof seed), rank, static_cast<int>(members.size()),
+                     parent->id, nccl::config_name(config));
+  if (made != nullptr && partly)
+    for (const auto& member : members) made->ranks.push_back(member.second);
+  return nccl::join(out, made);
 }
 
 // The members that stay, in order; the excluded ones do not call.

@@ -27,6 +27,7 @@ struct Communicator {
   bool aborted{};
   bool names_rank{};  // its rank may be the process's
   std::string name;
+  std::vector<int> ranks;  // of its members in the job, where known
 };
 
 device::Slab<Communicator, 1 << 14>& communicators();
@@ -34,7 +35,8 @@ inline Communicator* find(void* handle) { return communicators().find(handle); }
 
 // Joins under the id: blocks until every member has joined, as NCCL does.
 Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent,
-                       const std::string& name, bool names_rank = true);
+                       const std::string& name, bool names_rank = true,
+                       std::vector<int> ranks = {});
 bool await_members(Communicator& communicator);
 
 std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
