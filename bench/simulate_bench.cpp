@@ -6,6 +6,8 @@
 //   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down
 //   here
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -135,6 +137,10 @@ catalog::Cluster cluster_for(int world) {
   return c;
 }
 
+struct Taken {
+  double simulating, collating, bytes;
+};
+
 // Short runs are repeated more often.
 double best_of(int times, auto&& what) {
   double best = 1e30, begin = seconds();
@@ -166,23 +172,30 @@ int main(int argc, char** argv) {
     const char* name;
     int world, stages, layers, steps;
     bool shares;  // collectives and messages of a GPU share its links
+    bool few{};   // one rank of each stage is recorded
   };
   const Case cases[] = {{"gpt, 1 class, 8 ranks", 8, 1, 24, 200, false},
                         {"gpt, 1 class, 400 steps", 8, 1, 24, 400, false},
                         {"gpt, 4 stages, 32 ranks", 32, 4, 24, 100, false},
                         {"gpt, 8 stages, 64 ranks", 64, 8, 24, 100, false},
-                        {"the same, sharing links", 64, 8, 24, 100, true}};
+                        {"the same, sharing links", 64, 8, 24, 100, true},
+                        {"8 stages, 8 of 64 ranks", 64, 8, 24, 20, false, true},
+                        {"8 of 512 ranks", 512, 8, 24, 20, false, true},
+                        {"8 of 4,096 ranks", 4096, 8, 24, 20, false, true},
+                        {"8 of 16,384 ranks", 16384, 8, 24, 20, false, true}};
   simulate::Options options;
   std::printf("%-26s %10s %10s %10s %9s %9s %9s %9s\n", "", "records", "ops", "Mops/s", "Mrec/s",
               "collate s", "/linear", "/heap");
   double slowest = 1e30;
   auto measure = [&](const char* name, std::vector<trace::Recording> recordings, bool shares) {
     const int world = recordings[0].identity.world_size;
+    const std::size_t before = mallinfo2().uordblks;
     double start = seconds();
     collate::Options how;
     how.gpus_per_node = 8;
     auto job = collate::collate(std::move(recordings), how);
     double collating = seconds() - start;
+    const auto bytes = static_cast<double>(mallinfo2().uordblks) - static_cast<double>(before);
     if (!job) {
       std::fprintf(stderr, "%s\n", job.error().message.c_str());
       std::exit(1);
@@ -225,18 +238,24 @@ int main(int argc, char** argv) {
     std::printf("%-26s %10zu %10llu %10.2f %9.2f %9.3f %8.1fx %8.2fx\n", name, records,
                 static_cast<unsigned long long>(ops), rate,
                 static_cast<double>(records) / time / 1e6, collating, time / linear, time / heap);
-    return time;
+    return Taken{time, collating, bytes};
   };
   if (!recorded.empty()) measure("recorded run", std::move(recorded), false);
-  std::vector<double> times;
+  std::vector<Taken> taken;
   for (const Case& c : cases) {
     std::vector<trace::Recording> ranks;
-    for (int rank = 0; rank < c.world; ++rank)
+    for (int rank = 0; rank < c.world; rank += c.few ? c.world / c.stages : 1)
       ranks.push_back(gpt(rank, c.world, c.stages, c.layers, c.steps));
-    times.push_back(measure(c.name, std::move(ranks), c.shares));
+    taken.push_back(measure(c.name, std::move(ranks), c.shares));
   }
   std::printf("growth: twice the steps take %.2f times as long, twice the classes %.2f times\n",
-              times[1] / times[0], times[3] / times[2]);
+              taken[1].simulating / taken[0].simulating, taken[3].simulating / taken[2].simulating);
+  const Taken &small = taken[5], &large = taken[8];
+  std::printf(
+      "growth: 256 times the ranks in as many classes take %.2f times as long to collate, %.2f to "
+      "simulate, and %.1f MB more\n",
+      large.collating / small.collating, large.simulating / small.simulating,
+      (large.bytes - small.bytes) / 1e6);
   std::printf(
       "ratios: time against a linear pass over the same records; against a binary heap of as many "
       "events\n");
