@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/power.h"
+
 namespace maya::estimate {
 
 double attention_time(const Chip& chip, const Attention& w, const AttentionParams& p) {
@@ -29,8 +31,9 @@ double attention_time(const Chip& chip, const Attention& w, const AttentionParam
   if (w.dropout) efficiency *= p.dropout;
   efficiency = std::clamp(efficiency, 0.02, 1.2);
 
+  const double rate = chip.rate(w.dtype) * std::sqrt(chip.sustained) * p.sustained;
   const double rate_sm =
-      chip.rate(w.dtype) / chip.sms * std::sqrt(chip.sustained) * efficiency * p.sustained;
+      rate / chip.sms * efficiency * sustained_share(chip, w.dtype, rate * efficiency);
   const double products = backward ? 2.5 : 1;
   const double per_key = 2 * p.block_q * (head_k + head_v) * products / rate_sm;
   const double start = backward ? p.start_backward : p.start;

@@ -27,6 +27,7 @@ Chip make_chip(const catalog::Gpu& gpu) {
       gpu.boost_clock_mhz > 0 ? gpu.boost_clock_mhz : std::max(1000.0, gpu.base_clock_mhz);
   c.clock = boost / 1e3;
   c.sustained = gpu.sustained_clock_mhz > 0 ? std::min(1.15, gpu.sustained_clock_mhz / boost) : 1.0;
+  c.watts = std::max(0.0, gpu.tdp_watts);
   c.dram = std::max(1.0, gpu.memory_gbps);
   c.l2_bytes = static_cast<double>(std::max<std::int64_t>(1 << 20, gpu.l2_bytes));
   // Without a figure: 64 bytes per SM and clock is the width of the crossbar port; measured reads

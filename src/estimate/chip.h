@@ -15,10 +15,13 @@ struct Chip {
   std::string family;              // "ampere"
   double sms{1};
   double clock{1};  // GHz, boost
-  double sustained{
-      1};  // sustained / boost clock under tensor load; above 1 where boards clock past the sheet
-  double dram{1};  // bytes per ns
-  double l2{1};    // bytes per ns
+  // Clock under load against boost, where the sheet says: above 1 on boards that clock past it.
+  double sustained{1};
+  double watts{0};                         // of the board; 0: not known
+  double tensor_limit{0}, plain_limit{0};  // FLOPs per ns within them, 16-bit and f32; 0: none
+  double tensor_yield{0}, plain_yield{0};  // see power.h
+  double dram{1};                          // bytes per ns
+  double l2{1};                            // bytes per ns
   double l2_bytes{1};
   double cluster{1};  // SMs that fetch an operand they share from L2 once, in tensor-core products
   double pcie{1};     // bytes per ns

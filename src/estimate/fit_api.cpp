@@ -8,6 +8,7 @@
 
 #include "estimate/features.h"
 #include "estimate/models.h"
+#include "estimate/power.h"
 #include "op/text.h"
 
 using namespace maya;
@@ -22,19 +23,23 @@ static P params_of(const double* values) {
 
 extern "C" {
 
-// A chip from twelve data-sheet numbers and its names.
+// A chip from thirteen data-sheet numbers and its names.
 void* fit_chip(const char* name, const char* architecture, int major, int minor, int sms,
                double boost_mhz, double sustained_mhz, double memory_gbps, double l2_bytes,
-               double l2_gbps, const double* peaks /* by DType, TFLOP/s, 0: not given */) {
+               double l2_gbps, double watts,
+               const double* peaks /* by DType, TFLOP/s, 0: not given */,
+               const double* power /* null: the sheet as it is */) {
   catalog::Gpu g;
   g.name = name, g.architecture = architecture;
   g.capability_major = major, g.capability_minor = minor, g.sms = sms;
   g.boost_clock_mhz = boost_mhz, g.sustained_clock_mhz = sustained_mhz;
   g.memory_gbps = memory_gbps, g.l2_bytes = static_cast<std::int64_t>(l2_bytes);
-  g.l2_gbps = l2_gbps;
+  g.l2_gbps = l2_gbps, g.tdp_watts = watts;
   for (int i = 0; i < 17; ++i)
     if (peaks[i] > 0) g.peak_tflops[static_cast<DType>(i)] = peaks[i];
-  return new Chip(make_chip(g));
+  auto* chip = new Chip(make_chip(g));
+  if (power != nullptr) limit_power(*chip, params_of<PowerParams>(power));
+  return chip;
 }
 
 // Parameter names of a struct, separated by spaces, and their defaults.
@@ -52,6 +57,7 @@ const char* fit_gemm_names(double* defaults) { NAMES(GemmParams) }
 const char* fit_memory_names(double* defaults) { NAMES(MemoryParams) }
 const char* fit_attention_names(double* defaults) { NAMES(AttentionParams) }
 const char* fit_conv_names(double* defaults) { NAMES(ConvParams) }
+const char* fit_power_names(double* defaults) { NAMES(PowerParams) }
 
 // Ops parsed once; a handle per table.
 void* fit_ops(const char** texts, const char* name, int count) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "estimate/power.h"
+
 namespace maya::estimate {
 namespace {
 
@@ -25,9 +27,10 @@ bool thin(const GemmShape& s) {
 }  // namespace
 
 GemmDetail gemm_time(const Chip& chip, const GemmShape& s, const GemmParams& p) {
-  const double rate_sm = chip.rate(s.compute) / chip.sms *
-                         (chip.sustained > 1 ? chip.sustained : std::sqrt(chip.sustained)) *
-                         p.sustained * s.aligned;
+  const double rate = chip.rate(s.compute) *
+                      (chip.sustained > 1 ? chip.sustained : std::sqrt(chip.sustained)) *
+                      p.sustained * s.aligned;
+  const double rate_sm = rate / chip.sms * sustained_share(chip, s.compute, rate * p.efficiency);
   const double dram = chip.dram * p.dram_efficiency, l2 = chip.l2 * p.l2_efficiency;
   const double a_bytes = s.m * s.k * s.bytes_a, b_bytes = s.k * s.n * s.bytes_b * s.groups;
   const double d_bytes = s.m * s.n * s.bytes_d * (s.accumulate ? 2 : 1);

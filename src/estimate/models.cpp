@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "estimate/features.h"
+#include "estimate/power.h"
 
 namespace maya::estimate {
 namespace {
@@ -66,8 +67,11 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& w) {
 Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
   Models m;
   m.chip_ = chip;
-  // What streams get of the data sheet's bandwidth beyond what parts have in common: ECC in GDDR.
-  m.chip_.dram *= std::clamp(file.section("chip", chip).get("stream", 1), 0.5, 1.0);
+  PowerParams power;
+  const Section board = file.section("chip", chip);
+  PowerParams::each(power,
+                    [&](std::string_view key, double& value) { value = board.get(key, value); });
+  limit_power(m.chip_, power);
   Status status;
   auto load = [&](auto& model, std::size_t features,
                   std::initializer_list<std::string_view> families) {

@@ -95,8 +95,8 @@ def page(rows):
            "unless the column says otherwise. Measurements: see SOURCES.md of the measurements folder (NeuSight, Vidur, "
            "Liger-Kernel, FlashAttention, HolisticTraceAnalysis, kineto, modded-nanogpt).\n\n",
            "What is less clean than that sounds: the launch overhead inside the fp32 rows is a property of the measurement and is "
-           "fitted on the GPU itself even where that GPU is left out. The size of the trees, the square root on the sustained "
-           "clock, the clocks in the catalogue and the share of bandwidth that ECC takes (first_principles.model, [chip …]) were "
+           "fitted on the GPU itself even where that GPU is left out. The size of the trees, the energies of a FLOP "
+           "and the share of bandwidth that ECC takes (first_principles.model, [chip …]) were "
            "chosen while looking at these tables. The tiles of a library's fp32 products are read off the kernel column. fp32 pointwise rows have 0.45 of the shortest call taken off. The launch cost in "
            "the convolution sweeps grows along each sweep, from 0.1 to 0.4-0.8 ms; that growth, read off the shortest calls, is taken off. The split of A100 attention "
            "in forward and backward is assumed from the H100; only their sum was measured. No fp16 convolution, "

@@ -9,7 +9,7 @@ import tempfile
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["estimate/chip.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
+SOURCES = ["estimate/chip.cpp", "estimate/power.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
            "estimate/memory_model.cpp", "estimate/memory_ops.cpp", "estimate/attention_model.cpp",
            "estimate/conv_model.cpp", "estimate/trees.cpp", "estimate/calibration.cpp",
            "estimate/models.cpp", "estimate/fit_api.cpp",
@@ -35,20 +35,20 @@ def _build():
     return ctypes.CDLL(str(target))
 
 
-def _streams():
-    """[chip NAME] stream SHARE of first_principles.model."""
-    out, name = {}, None
+def _boards():
+    """The sections [chip SCOPE] of first_principles.model."""
+    out, values = {}, None
     for line in (ROOT / "catalog/models/first_principles.model").read_text().splitlines():
         words = line.split("#")[0].split()
         if words and words[0].startswith("["):
-            name = words[1].rstrip("]") if words[0] == "[chip" else None
-        elif name and words and words[0] == "stream":
-            out[name] = float(words[1])
+            values = out.setdefault(words[1].rstrip("]") if len(words) > 1 else "", {}) if words[0].rstrip("]") == "[chip" else None
+        elif values is not None and len(words) == 2:
+            values[words[0]] = float(words[1])
     return out
 
 
 _lib = _build()
-_stream = _streams()
+_board = _boards()
 _lib.fit_chip.restype = ctypes.c_void_p
 _lib.fit_ops.restype = ctypes.c_void_p
 _lib.fit_models.restype = ctypes.c_void_p
@@ -68,16 +68,20 @@ class Chip:
         self.name, self.architecture = sheet["name"], sheet["architecture"]
         self.scope = f'{sheet["architecture"]}-{sheet["capability_major"]}.{sheet["capability_minor"]}'
         peaks = _array([sheet["peak_tflops"].get(d, 0) for d in DTYPES])
-        self.handle = self._make(sheet, peaks, _stream.get(sheet["name"], 1))
-        self.sheet_handle = self._make(sheet, peaks, 1)  # for Models, which apply the share themselves
+        power = defaults("power")
+        for scope in ("", self.architecture, self.scope, self.name):
+            power.update(_board.get(scope, {}))
+        self.handle = self._make(sheet, peaks, _pointer(_array(list(power.values()))))
+        self.sheet_handle = self._make(sheet, peaks, None)  # for Models, which look up the board themselves
 
     @staticmethod
-    def _make(sheet, peaks, stream):
+    def _make(sheet, peaks, power):
         return ctypes.c_void_p(_lib.fit_chip(
             sheet["name"].encode(), sheet["architecture"].encode(), sheet["capability_major"],
             sheet["capability_minor"], sheet["sms"], ctypes.c_double(sheet["boost_clock_mhz"]),
-            ctypes.c_double(sheet.get("sustained_clock_mhz", 0)), ctypes.c_double(sheet["memory_gbps"] * stream),
-            ctypes.c_double(sheet["l2_bytes"]), ctypes.c_double(sheet.get("l2_gbps", 0)), _pointer(peaks)))
+            ctypes.c_double(sheet.get("sustained_clock_mhz", 0)), ctypes.c_double(sheet["memory_gbps"]),
+            ctypes.c_double(sheet["l2_bytes"]), ctypes.c_double(sheet.get("l2_gbps", 0)),
+            ctypes.c_double(sheet.get("tdp_watts", 0)), _pointer(peaks), power))
 
 
 class Ops:
