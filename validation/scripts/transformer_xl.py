@@ -1,8 +1,7 @@
 """Transformer-XL as NVIDIA's example trains it: half-precision model with FP32 master weights, memory of one segment,
 relative attention without a fused kernel, adaptive softmax over WikiText-103's vocabulary; LAMB (base) or Adam (large).
 
-    transformer_xl.py base:32:192 large:16:256      size:batch per GPU:length, each a range of its name
-    torchrun --nproc-per-node 8 transformer_xl.py base:32:192
+    transformer_xl.py base:32:192 large:16:256      size:batch:length, each a range of its name
 """
 
 from __future__ import annotations
@@ -83,26 +82,19 @@ class TransformerXL(nn.Module):
         return loss.float().mean(), kept
 
 
-@torch.compile(dynamic=True)
-def lamb(p, g, m, v):
-    m = m * 0.9 + 0.1 * g
-    v = v * 0.999 + 0.001 * g * g
-    update = m / (v.sqrt() + 1e-6)
-    ratio = p.norm().clamp(0, 10) / (update.norm() + 1e-6)
-    return p - 0.01 * ratio * update, m, v
-
-
 class Lamb:
-    """As the example has it: scripted, so that what can be one kernel is one; moments and parameters are new tensors."""
-
     def __init__(self, parameters):
         self.p = parameters
         self.m, self.v = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
 
     @torch.no_grad()
     def step(self, gradients):
-        for i, g in enumerate(gradients):
-            self.p[i].data, self.m[i], self.v[i] = lamb(self.p[i], g, self.m[i], self.v[i])
+        for p, g, m, v in zip(self.p, gradients, self.m, self.v):
+            m.mul_(0.9).add_(g, alpha=0.1)
+            v.mul_(0.999).addcmul_(g, g, value=0.001)
+            update = m / v.sqrt().add_(1e-6)
+            ratio = p.pow(2).sum().sqrt().clamp(0, 10) / update.pow(2).sum().sqrt().clamp_(min=1e-9)
+            p.sub_(update.mul_(ratio * 0.01))
 
 
 def zipf(count):
@@ -120,8 +112,6 @@ def train(args, spec, device):
     if not args.fp32:
         model.half()
     own = list(model.parameters())
-    if torch.distributed.is_initialized():
-        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index], broadcast_buffers=False)
     master = own if args.fp32 else [p.detach().float() for p in own]
     optimizer = Lamb(master) if size == "base" else torch.optim.Adam(master)
     tokens = zipf(batch * (length + 1)).view(length + 1, batch).to(device)
