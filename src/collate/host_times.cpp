@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "collate/hash.h"
@@ -20,6 +21,7 @@ struct Stretch {
   std::uint32_t begin{}, end{};  // in Thread::records; the last is the call
   Kind call{};
   std::uint64_t ns{};
+  std::uint64_t around{};  // the work just before and after it, this included
 };
 
 struct Thread {
@@ -34,15 +36,31 @@ bool puts_work(Kind kind) {
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
 }
 
+// What surrounds a call tells one place of a program from another: a layer of a model from the next
+// it does not.
+void look_around(std::vector<Stretch>& stretches, const std::vector<std::uint64_t>& calls) {
+  constexpr std::size_t before = 8, after = 2;
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    std::uint64_t hash = 0;
+    for (std::size_t j = i - std::min(i, before); j <= std::min(i + after, calls.size() - 1); ++j)
+      hash = mix(hash, calls[j]);
+    stretches[i].around = hash;
+  }
+}
+
 // By first appearance, as ids differ between ranks.
-std::vector<Thread> threads_of(const std::vector<Record>& records) {
+std::vector<Thread> threads_of(const trace::Recording& recording) {
+  const std::vector<Record>& records = recording.records;
+  std::vector<std::uint64_t> op_hash;
+  for (const Op& op : recording.ops) op_hash.push_back(hash_op(op));
+  std::vector<std::vector<std::uint64_t>> calls;  // per thread
   std::vector<Thread> threads;
   std::map<std::uint16_t, std::size_t> number;
   for (std::uint32_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
     if (r.kind == Kind::wide || r.kind == Kind::none) continue;
     const auto [at, fresh] = number.try_emplace(r.thread, threads.size());
-    if (fresh) threads.emplace_back();
+    if (fresh) threads.emplace_back(), calls.emplace_back();
     Thread& t = threads[at->second];
     t.records.push_back(i);
     t.open_ns += host_ns(r);
@@ -50,7 +68,11 @@ std::vector<Thread> threads_of(const std::vector<Record>& records) {
     const auto to = static_cast<std::uint32_t>(t.records.size());
     t.stretches.push_back({t.open, to, r.kind, t.open_ns});
     t.open = to, t.open_ns = 0;
+    const bool has_op = r.kind >= Kind::launch && r.kind <= Kind::point_to_point;
+    calls[at->second].push_back(mix(static_cast<std::uint64_t>(r.kind),
+                                    has_op && r.value < op_hash.size() ? op_hash[r.value] : 0));
   }
+  for (std::size_t t = 0; t < threads.size(); ++t) look_around(threads[t].stretches, calls[t]);
   return threads;
 }
 
@@ -102,6 +124,10 @@ void shrink(std::vector<Record>& records, const Thread& thread, const Stretch& s
       static_cast<std::uint32_t>(std::min<std::uint64_t>(ns - std::min(ns, given), UINT32_MAX));
 }
 
+std::vector<std::uint64_t>::iterator lower_eighth(std::vector<std::uint64_t>& times) {
+  return times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
+}
+
 }  // namespace
 
 std::uint64_t host_ns(const Record& r) {
@@ -113,7 +139,7 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
   // All as they were recorded, before any of them changes.
   std::map<const trace::Recording*, std::vector<Thread>> recorded;
   auto remember = [&](const trace::Recording& recording) {
-    if (!recorded.contains(&recording)) recorded.emplace(&recording, threads_of(recording.records));
+    if (!recorded.contains(&recording)) recorded.emplace(&recording, threads_of(recording));
   };
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
     remember(job.classes[c].recording);
@@ -147,10 +173,31 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
       group.owners.push_back({&job.classes[c].recording.records, &own[t], std::move(steps)});
     }
   }
+  // A step that was recorded once, as of a job too large for more, repeats itself within: layers,
+  // micro-batches. There the same surroundings stand for the same place of the step.
+  std::map<std::size_t, std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>> places;
+  auto each_of_one_step = [&](auto&& visit) {
+    for (const auto& [key, group] : groups)
+      if (group.begins.size() == 1)
+        for (const Alike::Owner& owner : group.owners)
+          for (const Stretch& stretch : owner.steps.front()) visit(key.first, owner, stretch);
+  };
+  each_of_one_step([&](std::size_t thread, const Alike::Owner&, const Stretch& stretch) {
+    places[thread][stretch.around].push_back(stretch.ns);
+  });
+  for (auto& [thread, times_of] : places)
+    for (auto& [around, times] : times_of)
+      std::nth_element(times.begin(), lower_eighth(times), times.end());
+  each_of_one_step([&](std::size_t thread, const Alike::Owner& owner, const Stretch& stretch) {
+    auto& times = places[thread][stretch.around];
+    constexpr std::size_t enough = 8;
+    if (times.size() >= enough)
+      shrink(*owner.records, *owner.thread, stretch, *lower_eighth(times));
+  });
   for (const auto& [key, group] : groups) {
     std::vector<std::uint64_t> times(group.begins.size());
     if (times.size() < 2) continue;
-    const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
+    const auto at = lower_eighth(times);
     for (std::size_t i = 0; i < group.owners.front().steps.front().size(); ++i) {
       for (std::size_t k = 0; k < times.size(); ++k) times[k] = group.begins[k][i].ns;
       std::nth_element(times.begin(), at, times.end());

@@ -18,7 +18,8 @@ using Twins = std::vector<const trace::Recording*>;
 // switch, interrupts. That only ever adds. So what a thread takes from one piece of work to the
 // next becomes the lower eighth of what it was in the steady steps of all those ranks (of up to
 // eight times, the least), where it was more. Work is matched thread by thread; a thread whose work
-// differs between steps is left as it was. `twins`: by class.
+// differs between steps is left as it was. A step that was recorded only once is compared with
+// itself: with places that have the same work around them. `twins`: by class.
 void settle_host_times(job::Job& job, const std::vector<Twins>& twins);
 
 }  // namespace maya::collate

@@ -73,5 +73,24 @@ TEST(HostTimes, StepsThatDifferAreLeftAlone) {
   EXPECT_EQ(job.classes[0].recording.records[2].host_ns, 30u);
 }
 
+TEST(HostTimes, AStepRecordedOnceIsToldByItsOwnRepetitions) {
+  RecordingBuilder r;
+  constexpr std::uint32_t layers = 40, calls = 3;
+  for (std::uint32_t layer = 0; layer < layers; ++layer)
+    r.host(layer % 4 == 0 ? 9000 : 500).kernel(1).host(700).kernel(2).host(300).kernel(3);
+  r.host(20000).kernel(7);  // once: nobody knows better
+  job::Job job = job_of(r, {0, layers * calls + 1});
+  collate::settle_host_times(job, {{}});
+  const auto& records = job.classes[0].recording.records;
+  // From the fourth layer on the eight calls before are the same; the last has another call after
+  // it.
+  for (std::uint32_t layer = 4; layer + 1 < layers; ++layer) {
+    EXPECT_EQ(records[layer * calls].host_ns, 500u) << layer;
+    EXPECT_EQ(records[layer * calls + 1].host_ns, 700u) << layer;
+  }
+  EXPECT_EQ(records[0].host_ns, 9000u);
+  EXPECT_EQ(records[layers * calls].host_ns, 20000u);
+}
+
 }  // namespace
 }  // namespace maya
