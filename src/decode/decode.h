@@ -82,6 +82,7 @@ struct Semantics {
     search,         // places of the first input in the sorted second, whose rows are k long; `from`
                     // of the first for each row, 0: one row serves all
     literal,        // `literal` is written to the first output
+    suppose,        // unknown, but a host that looks may take every element for `scalar`
     random,         // integers from `from` on, `k` different ones, drawn by `seed`
     loss_scale  // scale, growth tracker; found_inf: growth by scalar, backoff by scalar2 after k
                 // steps
@@ -115,6 +116,9 @@ struct Semantics {
   std::vector<std::int64_t> literal;
   std::vector<Semantics> parts;  // several moves of one launch, in order, before this one
 };
+
+// Elements of probabilities that a host may look at one by one; attention has more.
+constexpr std::int64_t most_supposed = 1 << 14;
 
 struct Decoded {
   Op op;                         // without its name, which may be long and is the kernel's

@@ -121,7 +121,10 @@ class Elementwise : public Decoder {
   }
 
   // Floats steer nothing, but for the ones and zeros that counters and averages start from.
-  std::int64_t touches_values_up_to() const override { return functor.function == "fill" ? 32 : 0; }
+  // Probabilities are looked at.
+  std::int64_t touches_values_up_to() const override {
+    return functor.function == "fill" ? 32 : functor.function == "sigmoid" ? most_supposed : 0;
+  }
   std::int64_t elements(const Launch& launch) const override {
     return Arguments(launch).integer(0);
   }

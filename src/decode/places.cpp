@@ -29,6 +29,25 @@ Made follow(const Kernel& kernel, const Name& name, Body meaning) {
   return d;
 }
 
+// Rows and columns of a triangle, all rows first. Its rows are `first`, first ± 1, … long, at most
+// `columns`; an upper one begins with rows of full length and shifts to the right as it shrinks.
+std::vector<std::int64_t> triangle(bool upper, std::int64_t offset, std::int64_t first,
+                                   std::int64_t columns, std::int64_t full, std::int64_t n) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(2 * n));
+  std::int64_t at = 0, full_rows = upper && columns > 0 ? full / columns : 0;
+  for (std::int64_t row = 0; at < n && row <= n + full_rows; ++row) {
+    std::int64_t shift = upper ? std::max<std::int64_t>(0, row - full_rows) : 0;
+    std::int64_t length = row < full_rows ? columns
+                          : upper         ? first - shift
+                                          : std::min(first + row, columns);
+    for (std::int64_t i = 0; i < length && at < n; ++i, ++at) {
+      places[static_cast<std::size_t>(at)] = upper ? row : row + offset;
+      places[static_cast<std::size_t>(n + at)] = upper ? shift + i + offset : i;
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
 Made prepare_places(const Kernel& kernel, const Name& name) {
@@ -57,6 +76,20 @@ Made prepare_places(const Kernel& kernel, const Name& name) {
       d.semantics.inputs = {line(a.pointer(0), t, a.integer(3)),
                             line(a.pointer(1), DType::i64, a.integer(3))};
       d.semantics.outputs = {line(a.pointer(2), t, a.integer(4))};
+    });
+  }
+  if (leaf == "tril_indices_kernel" || leaf == "triu_indices_kernel") {
+    // (out, offset of the rows or columns, length of the first row, columns, size of the part that
+    // is no triangle (upper: before it), n)
+    DType t = template_dtype(name, 0, DType::i64);
+    bool upper = leaf == "triu_indices_kernel";
+    return follow(kernel, name, [=](const Arguments& a, Decoded& d) {
+      std::int64_t n = a.integer(5);
+      if (n < 1 || n > 1 << 16) return;
+      d.semantics.kind = Kind::literal;
+      d.semantics.literal =
+          triangle(upper, a.integer(1), a.integer(2), a.integer(3), a.integer(4), n);
+      d.semantics.outputs = {line(a.pointer(0), t, 2 * n)};
     });
   }
   if (leaf == "adjacent_difference_kernel") {  // (n, in, int* out)

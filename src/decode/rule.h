@@ -66,17 +66,28 @@ using Body = std::function<void(const Arguments&, Decoded&)>;
 
 class RuleDecoder : public Decoder {
  public:
+  using Count = std::function<std::int64_t(const Arguments&)>;
+
   RuleDecoder(std::vector<KeyPart> parts, Body body, bool values = false)
       : parts_(std::move(parts)), body_(std::move(body)), values_(values) {}
+  // Touches values where there are few elements.
+  RuleDecoder(std::vector<KeyPart> parts, Body body, std::int64_t up_to, Count count)
+      : parts_(std::move(parts)), body_(std::move(body)), up_to_(up_to), count_(std::move(count)) {}
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override;
   Decoded decode(const Launch& launch) const override;
   bool touches_values() const override { return values_; }
+  std::int64_t touches_values_up_to() const override { return up_to_; }
+  std::int64_t elements(const Launch& launch) const override {
+    return count_ ? count_(Arguments(launch)) : INT64_MAX;
+  }
 
  private:
   std::vector<KeyPart> parts_;
   Body body_;
-  bool values_;
+  bool values_{};
+  std::int64_t up_to_{};
+  Count count_;
 };
 
 using Made = std::unique_ptr<Decoder>;

@@ -1,13 +1,20 @@
 // Softmax: ATen's persistent (warp), block, shared-memory, register and spatial kernels, and the
 // scaled, masked ones of Megatron and Apex.
-#include "decode/rule.h"
+#include <cmath>
+
+#include "decode/moves.h"
 
 namespace maya::decode {
 namespace {
 
 Made softmax(const Kernel& kernel, const Name& name, DType in, DType out, Direction direction,
              bool log, bool masked, const std::function<void(const Arguments&, Softmax&)>& sizes) {
-  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+  auto count = [sizes](const Arguments& a) {
+    Softmax work;
+    sizes(a, work);
+    return work.rows * work.cols;
+  };
+  auto body = [=](const Arguments& a, Decoded& d) {
     Softmax work;
     work.in = in;
     work.out = out;
@@ -20,7 +27,15 @@ Made softmax(const Kernel& kernel, const Name& name, DType in, DType out, Direct
     // First pointer is the destination, the next the source(s).
     write(d, a.pointer(0), static_cast<std::int64_t>(rows * bytes(out)));
     read(d, a.pointer(1), static_cast<std::int64_t>(rows * bytes(in)));
-  });
+    if (direction != Direction::forward || work.cols < 1) return;
+    // Of scores nobody knows, one is as probable as another.
+    const auto cols = static_cast<double>(work.cols);
+    d.semantics.kind = Semantics::Kind::suppose;
+    d.semantics.scalar = log ? -std::log(cols) : 1 / cols;
+    d.semantics.outputs = {line(a.pointer(0), out, work.rows * work.cols)};
+  };
+  const std::int64_t few = direction == Direction::forward ? most_supposed : 0;
+  return std::make_unique<RuleDecoder>(scalars(kernel, name), body, few, count);
 }
 
 }  // namespace

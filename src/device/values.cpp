@@ -97,32 +97,43 @@ void Values::erase(std::uint64_t address, std::uint64_t bytes) {
     it = map_.erase(it);
     // A pending stretch is all or nothing: what is left of one cannot be resolved by parts.
     if (stretch.pending != nullptr) continue;
-    if (from < address) map_[from] = {address, nullptr};
-    if (stretch.end > end) it = std::next(map_.emplace(end, Stretch{stretch.end, nullptr}).first);
+    if (from < address) map_[from] = {address, nullptr, stretch.supposed};
+    if (stretch.end > end)
+      it = std::next(map_.emplace(end, Stretch{stretch.end, nullptr, stretch.supposed}).first);
   }
   if (any) clear_bits(address, bytes);
 }
 
-void Values::insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {
+void Values::insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending,
+                    std::uint8_t supposed) {
   erase(address, bytes);
   std::uint64_t end = address + bytes;
   set_bits(address, bytes);
-  if (pending == nullptr) {  // join neighbours, so that long copies in pieces stay one stretch
+  auto joins = [](const Stretch& s) { return s.pending == nullptr && s.supposed == 0; };
+  if (pending == nullptr &&
+      supposed == 0) {  // join neighbours, so that long copies in pieces stay one stretch
     auto next = map_.find(end);
-    if (next != map_.end() && next->second.pending == nullptr) {
+    if (next != map_.end() && joins(next->second)) {
       end = next->second.end;
       map_.erase(next);
     }
     auto it = map_.lower_bound(address);
     if (it != map_.begin()) {
       --it;
-      if (it->second.end == address && it->second.pending == nullptr) {
+      if (it->second.end == address && joins(it->second)) {
         it->second.end = end;
         return;
       }
     }
   }
-  map_[address] = {end, std::move(pending)};
+  map_[address] = {end, std::move(pending), supposed};
+}
+
+Values::Map::const_iterator Values::stretch_at(std::uint64_t address) const {
+  auto it = map_.upper_bound(address);
+  if (it == map_.begin()) return map_.end();
+  --it;
+  return it->second.end > address ? it : map_.end();
 }
 
 void Values::store(std::uint64_t address, const void* from, std::uint64_t bytes) {
@@ -132,12 +143,8 @@ void Values::store(std::uint64_t address, const void* from, std::uint64_t bytes)
   std::memmove(at(address), from, bytes);
 }
 
-void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
-                  std::uint64_t bytes) {
-  if (bytes == 0 || pattern_bytes == 0 || !inside(address, bytes)) return;
-  std::lock_guard guard(mutex_);
-  insert(address, bytes, nullptr);
-  auto* to = static_cast<char*>(at(address));
+namespace {
+void repeat(char* to, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes) {
   std::uint64_t done = std::min(pattern_bytes, bytes);
   std::memcpy(to, pattern, done);
   if (done == 1)
@@ -145,6 +152,35 @@ void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t patt
   else
     for (; done < bytes; done += std::min(done, bytes - done))  // what is there, twice as long
       std::memcpy(to + done, to, std::min(done, bytes - done));
+}
+}  // namespace
+
+void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+                  std::uint64_t bytes) {
+  if (bytes == 0 || pattern_bytes == 0 || !inside(address, bytes)) return;
+  std::lock_guard guard(mutex_);
+  insert(address, bytes, nullptr);
+  repeat(static_cast<char*>(at(address)), pattern, pattern_bytes, bytes);
+}
+
+// The pattern itself is kept where the data would be.
+void Values::suppose(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+                     std::uint64_t bytes) {
+  if (bytes == 0 || pattern_bytes == 0 || pattern_bytes > 8 || !inside(address, bytes)) return;
+  std::lock_guard guard(mutex_);
+  insert(address, bytes, nullptr, static_cast<std::uint8_t>(pattern_bytes));
+  repeat(static_cast<char*>(at(address)), pattern, pattern_bytes, bytes);
+}
+
+const void* Values::supposed(std::uint64_t address, std::uint64_t bytes,
+                             std::uint64_t& pattern_bytes) {
+  if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
+  std::lock_guard guard(mutex_);
+  auto it = stretch_at(address);
+  if (it == map_.end() || it->second.supposed == 0 || it->second.end < address + bytes)
+    return nullptr;
+  pattern_bytes = it->second.supposed;
+  return at(address);
 }
 
 void Values::promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {
@@ -180,10 +216,8 @@ void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
 bool Values::covered(std::uint64_t address, std::uint64_t bytes) const {
   std::uint64_t end = address + bytes;
   while (address < end) {
-    auto it = map_.upper_bound(address);
-    if (it == map_.begin()) return false;
-    --it;
-    if (it->second.end <= address || it->second.pending != nullptr) return false;
+    auto it = stretch_at(address);
+    if (it == map_.end() || it->second.pending != nullptr || it->second.supposed != 0) return false;
     address = it->second.end;
   }
   return true;
@@ -240,6 +274,14 @@ void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
       std::memcpy(at(to), data.data(), bytes);
       return;
     }
+    auto it = stretch_at(from);
+    if (it != map_.end() && it->second.supposed != 0 && it->second.end >= from + bytes) {
+      char pattern[8];
+      std::uint8_t size = it->second.supposed;
+      std::memcpy(pattern, at(from), size);
+      insert(to, bytes, nullptr, size);
+      return repeat(static_cast<char*>(at(to)), pattern, size, bytes);
+    }
   }
   erase(to, bytes);
 }
@@ -248,8 +290,10 @@ bool Values::any(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes)) return false;
   std::lock_guard guard(mutex_);
   auto it = map_.upper_bound(address);
-  if (it != map_.begin() && std::prev(it)->second.end > address) return true;
-  return it != map_.end() && it->first < address + bytes;
+  if (it != map_.begin() && std::prev(it)->second.end > address) --it;
+  for (; it != map_.end() && it->first < address + bytes; ++it)
+    if (it->second.supposed == 0) return true;
+  return false;
 }
 
 const void* Values::known(std::uint64_t address, std::uint64_t bytes) {

@@ -51,6 +51,13 @@ class Values {
   void copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
   void fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
             std::uint64_t bytes);
+  // Unknown, but of a kind a host may insist on, such as probabilities that sum to one: whoever
+  // copies it to the host reads the pattern, repeated. For kernels it is as unknown as before: a
+  // choice between equals would always fall on the first.
+  void suppose(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+               std::uint64_t bytes);
+  // The pattern (at most 8 bytes, their number in `pattern_bytes`) that all of the range has.
+  const void* supposed(std::uint64_t address, std::uint64_t bytes, std::uint64_t& pattern_bytes);
   void promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
   // Some byte of the range is known (or promised).
   bool any(std::uint64_t address, std::uint64_t bytes);
@@ -63,10 +70,14 @@ class Values {
   struct Stretch {
     std::uint64_t end{};
     std::shared_ptr<Pending> pending;  // null: the bytes are there
+    std::uint8_t supposed{};           // bytes of the pattern they are supposed to repeat
   };
   using Map = std::map<std::uint64_t, Stretch>;
   void erase(std::uint64_t address, std::uint64_t bytes);
-  void insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
+  void insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending,
+              std::uint8_t supposed = 0);
+  // The stretch that holds the address, or the end.
+  Map::const_iterator stretch_at(std::uint64_t address) const;
   void settle(std::unique_lock<std::mutex>& lock, std::uint64_t address, std::uint64_t bytes);
   bool covered(std::uint64_t address, std::uint64_t bytes) const;
   void set_bits(std::uint64_t address, std::uint64_t bytes);

@@ -47,6 +47,28 @@ TEST_F(ValuesTest, FillsRepeatTheirPattern) {
     }
 }
 
+TEST_F(ValuesTest, WhatIsSupposedIsReadByTheHostAndUnknownToKernels) {
+  const float half = 0.5f;
+  float out[4]{};
+  values.suppose(base + 64, &half, 4, 16);
+  EXPECT_FALSE(values.load(out, base + 64, 16));
+  EXPECT_EQ(out[3], half);
+  EXPECT_EQ(values.known(base + 64, 4), nullptr);
+  EXPECT_FALSE(values.any(base + 64, 16));
+  std::uint64_t width = 0;
+  values.copy(base + 4096, base + 64, 16);
+  EXPECT_NE(values.supposed(base + 4096, 16, width), nullptr);
+  EXPECT_EQ(width, 4u);
+  EXPECT_EQ(values.supposed(base + 4096, 20, width), nullptr);
+  values.store(base + 68, &width, 4);  // known beside it
+  EXPECT_NE(values.known(base + 68, 4), nullptr);
+  EXPECT_EQ(values.known(base + 64, 8), nullptr);
+  EXPECT_NE(values.supposed(base + 72, 8, width), nullptr);
+  values.forget(base, 8192);
+  values.load(out, base + 64, 16);
+  EXPECT_EQ(out[3], 0.0f);
+}
+
 TEST_F(ValuesTest, ForgettingAPartKeepsTheOthers) {
   std::vector<char> data(3000, 7);
   values.store(base, data.data(), data.size());

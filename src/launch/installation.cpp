@@ -42,8 +42,16 @@ Result<Installation> installation_at(const std::string& prefix, const std::strin
   auto is_device = [](const std::string& path) {
     return fs::path(path).filename() == device_library;
   };
+  // An extension that names no version (it was not linked with the library: Transformer Engine's)
+  // gets the first that has the function: the newest.
+  auto major = [](const std::string& path) {
+    auto dot = path.rfind(".so.");
+    return dot == std::string::npos ? 0 : std::atoi(path.c_str() + dot + 4);
+  };
+  auto stem = [](const std::string& path) { return path.substr(0, path.rfind(".so")); };
   std::sort(found.preload.begin(), found.preload.end(), [&](const auto& a, const auto& b) {
-    return is_device(a) != is_device(b) ? is_device(a) : a < b;
+    if (is_device(a) != is_device(b)) return is_device(a);
+    return stem(a) != stem(b) ? stem(a) < stem(b) : major(a) > major(b);
   });
   if (found.preload.empty() || !is_device(found.preload.front())) {
     return Error{fmt::format("{} has no {}; build it with `make build` or reinstall maya",

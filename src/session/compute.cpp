@@ -49,6 +49,7 @@ std::optional<Number> apply(const std::string& f, Number a) {
   if (f == "rsqrt") return a <= 0 ? std::optional<Number>() : 1 / std::sqrt(a);
   if (f == "reciprocal") return a == 0 ? std::optional<Number>() : 1 / a;
   if (f == "exp") return std::exp(a);
+  if (f == "sigmoid") return 1 / (1 + std::exp(-a));
   if (f == "log") return a <= 0 ? std::optional<Number>() : std::log(a);
   if (f == "log2") return a <= 0 ? std::optional<Number>() : std::log2(a);
   if (f == "round") return std::nearbyint(a);
@@ -330,6 +331,33 @@ bool plain_copy(const decode::Semantics& s) {
          dense(out);
 }
 
+// See Values::suppose: nothing for kernels, a plausible number for a host that looks.
+std::optional<Number> supposed(const decode::Semantics& s, device::Values& values) {
+  using Kind = decode::Semantics::Kind;
+  if (s.kind == Kind::suppose) return s.scalar;
+  if (s.inputs.size() != 1) return std::nullopt;
+  if (s.kind == Kind::unary && s.function == "sigmoid") return Number{0.5};
+  if (s.kind != Kind::copy_cast || count(s.inputs[0]) <= 0) return std::nullopt;
+  const Operand& in = s.inputs[0];
+  Range r = range(in);
+  std::uint64_t bytes = 0;
+  const void* pattern = values.supposed(in.address + static_cast<std::uint64_t>(r.low),
+                                        static_cast<std::uint64_t>(r.high - r.low), bytes);
+  if (pattern == nullptr || bytes * 8 != static_cast<std::uint64_t>(bits(in.dtype)))
+    return std::nullopt;
+  return read(in.dtype, static_cast<const char*>(pattern));
+}
+
+bool suppose(const Operand& out, Number value, device::Values& values) {
+  char pattern[16];
+  if (is_integer(out.dtype) || bits(out.dtype) > 64 || !dense(out) || count(out) <= 0 ||
+      count(out) > decode::most_supposed || !write(out.dtype, pattern, value))
+    return false;
+  const auto element = static_cast<std::uint64_t>(bits(out.dtype) / 8);
+  values.suppose(out.address, pattern, element, static_cast<std::uint64_t>(count(out)) * element);
+  return true;
+}
+
 }  // namespace
 
 Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
@@ -370,10 +398,12 @@ Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t
     if (!result->empty()) result->front() = static_cast<Number>(count(s.inputs[0]));
   }
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
-    if (i == 0 && result)
+    if (i == 0 && result) {
       store(s.outputs[0], *result, values, limit);
-    else
-      forget(s.outputs[i], values);
+      continue;
+    }
+    auto value = i == 0 ? supposed(s, values) : std::nullopt;
+    if (!value || !suppose(s.outputs[0], *value, values)) forget(s.outputs[i], values);
   }
   return whole ? Answer::whole_mask : Answer::computed;
 }

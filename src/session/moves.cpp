@@ -44,6 +44,15 @@ void gather(const Semantics& s, device::Values& values, std::uint64_t limit) {
     reach.high += std::max<std::int64_t>(0, (step.size - 1) * step.stride);
   bool source =
       values.any(moved(in.address, reach.low), static_cast<std::uint64_t>(reach.high - reach.low));
+  // Of equals, any is as good: the indices need not be known.
+  std::uint64_t width = 0;
+  const void* pattern =
+      source ? nullptr
+             : values.supposed(moved(in.address, reach.low),
+                               static_cast<std::uint64_t>(reach.high - reach.low), width);
+  if (pattern != nullptr && width == static_cast<std::uint64_t>(element) && dense(out) &&
+      n <= decode::most_supposed)
+    return values.suppose(out.address, pattern, width, static_cast<std::uint64_t>(n) * width);
   if (!source || n * element > static_cast<std::int64_t>(limit) || count(in) < n)
     return forget(out, values);
   auto displaced = displacements(s, 1, n, values, limit);
@@ -123,7 +132,12 @@ void scatter(const Semantics& s, device::Values& values, std::uint64_t limit) {
 // An unknown mask is taken to choose every place. Programs that let values decide a shape mostly
 // filter lightly and then cut to a fixed number (detectors: small boxes, overlaps, the best
 // thousand; samplers: so many of each kind), so all of them gives the shapes of a real step, where
-// none would leave out half of the model.
+// none would leave out half of the model. Unknown numbers are taken to differ from each other;
+// those too many to follow are labels of pixels or words, of which few differ: one does.
+Number different(std::int64_t n, std::uint64_t limit) {
+  return n * 8 > static_cast<std::int64_t>(limit) ? Number(n > 0) : static_cast<Number>(n);
+}
+
 void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
   auto in = load(s.inputs.at(0), values, limit);
   Column found;
@@ -159,12 +173,17 @@ void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
   else if (in)
     store(s.outputs[1], {static_cast<Number>(found.size())}, values, limit);
   else
-    forget(s.outputs[1], values);
+    store(s.outputs[1], {different(count(s.inputs[0]), limit)}, values, limit);
   // Run lengths beside the values.
   if (s.outputs.size() < 3) return;
-  if (!in) return values.forget_from(s.outputs[2].address);
   Column lengths;
-  for (std::size_t i = 0; i < in->size(); ++i) {
+  if (!in) {
+    auto n = count(s.inputs[0]);
+    auto runs = static_cast<std::size_t>(different(n, limit));
+    if (runs > 0) lengths.assign(runs, static_cast<Number>(n) / static_cast<Number>(runs));
+    values.forget_from(s.outputs[2].address);
+  }
+  for (std::size_t i = 0; in && i < in->size(); ++i) {
     if (i == 0 || (*in)[i] != (*in)[i - 1]) lengths.push_back(0);
     lengths.back() += 1;
   }
@@ -212,9 +231,10 @@ void unravel(const Semantics& s, device::Values& values, std::uint64_t limit) {
 
 void differences(const Semantics& s, device::Values& values, std::uint64_t limit) {
   auto in = load(s.inputs.at(0), values, limit);
-  if (!in) return forget(s.outputs.at(0), values);
-  Column result(in->size());
-  for (std::size_t i = 1; i < in->size(); ++i) result[i] = (*in)[i] != (*in)[i - 1];
+  auto n = count(s.inputs[0]);
+  Column result(in ? in->size() : static_cast<std::size_t>(different(n, limit)));
+  if (!in && static_cast<std::int64_t>(result.size()) != n) return forget(s.outputs.at(0), values);
+  for (std::size_t i = 1; i < result.size(); ++i) result[i] = !in || (*in)[i] != (*in)[i - 1];
   store(s.outputs.at(0), result, values, limit);
 }
 

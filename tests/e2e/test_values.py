@@ -56,3 +56,31 @@ unknown = torch.empty(8, dtype=torch.int64, device=d).random_() > 0
 assert unknown.sum().item() == x[:8].masked_select(unknown).numel()
 """, options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr
+
+
+def test_probabilities_nobody_computed_are_valid_and_choose_nothing(run):
+    done = run("python", "-c", """
+import torch
+scores = torch.randn(6, 3, device="cuda")
+for p in (scores.softmax(1), scores.log_softmax(1).exp().softmax(1), scores.half().softmax(1), scores.T.softmax(0).T,
+          torch.cat([scores.softmax(1)] * 2), scores.softmax(1).bfloat16().float()):
+    assert torch.allclose(p.cpu().float().sum(1), torch.ones(len(p)), atol=5e-3), p
+assert (scores.log_softmax(1).cpu() + torch.tensor(3.).log()).abs().max() < 1e-5
+assert scores[:, 0].sigmoid().tolist() == [.5] * 6
+assert scores.softmax(1)[:, 1].cpu().max() > .3
+chosen = scores.softmax(1).topk(1, dim=1)[1].flatten()     # balanced, not always the first
+assert sorted(chosen.tolist()) == [0, 0, 1, 1, 2, 2], chosen
+""", options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr
+
+
+def test_unknown_numbers_differ(run):
+    done = run("python", "-c", """
+import torch
+x = (torch.randn(5, device="cuda") * 9).long()
+values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+assert len(values) == 5 and counts.tolist() == [1] * 5 and inverse.max() < 5, (values, inverse, counts)
+assert len(torch.unique_consecutive(x)) == 5
+assert torch.matrix_exp(torch.randn(4, 8, 8, device="cuda")).shape == (4, 8, 8)
+""", options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr

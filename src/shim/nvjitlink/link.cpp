@@ -1,15 +1,18 @@
 // nvJitLink: inputs are kept; the linked program is the last text that lists kernels (PTX, or what
-// our NVRTC calls LTO IR).
+// our NVRTC calls LTO IR). Real LTO IR is linked by the real linker.
 //
 // Every CUDA release has its own symbols (__nvJitLinkCreate_12_4, …), all with the same meaning.
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "abi/nvrtc.h"
 #include "session/session.h"
+#include "shim/nvjitlink/real_linker.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
@@ -17,8 +20,10 @@ namespace session = maya::session;
 namespace {
 
 struct Link {
-  std::string image;
+  std::string image, log;
   bool complete{};
+  std::vector<std::string> options;
+  std::vector<maya::nvjitlink::Input> inputs;
 };
 Link* as_link(nvJitLinkHandle handle) { return reinterpret_cast<Link*>(handle); }
 
@@ -29,8 +34,12 @@ nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* cons
   for (unsigned i = 0; i < count; ++i)
     arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;
   if (!arch) return NVJITLINK_ERROR_MISSING_ARCH;
-  *handle = reinterpret_cast<nvJitLinkHandle>(new (std::nothrow) Link);
-  return *handle ? NVJITLINK_SUCCESS : NVJITLINK_ERROR_INTERNAL;
+  Link* own = new (std::nothrow) Link;
+  *handle = reinterpret_cast<nvJitLinkHandle>(own);
+  if (!own) return NVJITLINK_ERROR_INTERNAL;
+  for (unsigned i = 0; i < count; ++i)
+    if (options[i]) own->options.emplace_back(options[i]);
+  return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult destroy(nvJitLinkHandle* handle) {
   session::Call call;
@@ -39,29 +48,41 @@ nvJitLinkResult destroy(nvJitLinkHandle* handle) {
   *handle = nullptr;
   return NVJITLINK_SUCCESS;
 }
-nvJitLinkResult add_data(nvJitLinkHandle handle, const void* data, std::size_t size) {
+nvJitLinkResult add_data(nvJitLinkHandle handle, nvJitLinkInputType type, const void* data,
+                         std::size_t size, const char* name) {
   session::Call call;
   if (!handle || !data) return NVJITLINK_ERROR_INVALID_INPUT;
   std::string text(static_cast<const char*>(data), size);
   // Cubins cannot be merged here; the first input with kernels is the program, further PTX joins
   // it.
   Link* own = as_link(handle);
+  own->inputs.push_back({type, text, name ? name : ""});
   if (own->image.empty() || text.find(".entry") != std::string::npos) {
     while (!text.empty() && text.back() == 0) text.pop_back();
     own->image += text;
   }
   return NVJITLINK_SUCCESS;
 }
-nvJitLinkResult add_file(nvJitLinkHandle handle, const char* path) {
+nvJitLinkResult add_file(nvJitLinkHandle handle, nvJitLinkInputType type, const char* path) {
   if (!handle || !path) return NVJITLINK_ERROR_INVALID_INPUT;
   std::ifstream file(path, std::ios::binary);
   if (!file) return NVJITLINK_ERROR_INVALID_INPUT;
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  return add_data(handle, text.data(), text.size());
+  return add_data(handle, type, text.data(), text.size(), path);
 }
 nvJitLinkResult complete(nvJitLinkHandle handle) {
   if (!handle) return NVJITLINK_ERROR_INVALID_INPUT;
-  as_link(handle)->complete = true;
+  Link* own = as_link(handle);
+  bool lto = std::any_of(own->inputs.begin(), own->inputs.end(),
+                         [](const auto& i) { return maya::nvjitlink::is_lto_ir(i.data); });
+  if (lto) {
+    session::Call call;
+    auto linked = maya::nvjitlink::link(own->options, own->inputs);
+    own->log = linked.log;
+    if (linked.result != NVJITLINK_SUCCESS) return linked.result;
+    own->image = linked.image;
+  }
+  own->complete = true;
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult image_size(nvJitLinkHandle handle, std::size_t* size) {
@@ -76,12 +97,12 @@ nvJitLinkResult image(nvJitLinkHandle handle, void* to) {
 }
 nvJitLinkResult log_size(nvJitLinkHandle handle, std::size_t* size) {
   if (!handle || !size) return NVJITLINK_ERROR_INVALID_INPUT;
-  *size = 1;
+  *size = as_link(handle)->log.size() + 1;
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult log(nvJitLinkHandle handle, char* to) {
   if (!handle || !to) return NVJITLINK_ERROR_INVALID_INPUT;
-  *to = 0;
+  std::memcpy(to, as_link(handle)->log.c_str(), as_link(handle)->log.size() + 1);
   return NVJITLINK_SUCCESS;
 }
 
@@ -104,12 +125,12 @@ nvJitLinkResult nvJitLinkVersion(unsigned* major, unsigned* minor) {
     return create(h, n, o);                                                                       \
   }                                                                                               \
   nvJitLinkResult PREFIX##Destroy##V(nvJitLinkHandle* h) { return destroy(h); }                   \
-  nvJitLinkResult PREFIX##AddData##V(nvJitLinkHandle h, nvJitLinkInputType, const void* d,        \
-                                     std::size_t n, const char*) {                                \
-    return add_data(h, d, n);                                                                     \
+  nvJitLinkResult PREFIX##AddData##V(nvJitLinkHandle h, nvJitLinkInputType t, const void* d,      \
+                                     std::size_t n, const char* s) {                              \
+    return add_data(h, t, d, n, s);                                                               \
   }                                                                                               \
-  nvJitLinkResult PREFIX##AddFile##V(nvJitLinkHandle h, nvJitLinkInputType, const char* p) {      \
-    return add_file(h, p);                                                                        \
+  nvJitLinkResult PREFIX##AddFile##V(nvJitLinkHandle h, nvJitLinkInputType t, const char* p) {    \
+    return add_file(h, t, p);                                                                     \
   }                                                                                               \
   nvJitLinkResult PREFIX##Complete##V(nvJitLinkHandle h) { return complete(h); }                  \
   nvJitLinkResult PREFIX##GetLinkedCubinSize##V(nvJitLinkHandle h, std::size_t* n) {              \
