@@ -19,6 +19,7 @@ struct Chip {
   double sustained{1};
   double watts{0};                         // of the board; 0: not known
   double tensor_limit{0}, plain_limit{0};  // FLOPs per ns within them, 16-bit and f32; 0: none
+  double narrow{1};
   double tensor_yield{0}, plain_yield{0};  // see power.h
   double dram{1};                          // bytes per ns
   double l2{1};                            // bytes per ns

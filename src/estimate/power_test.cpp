@@ -55,6 +55,13 @@ TEST(Power, TypesReachTheSameShareOfTheirPeak) {
   EXPECT_DOUBLE_EQ(sustained_share(chip, DType::tf32, chip.rate(DType::tf32)), f16);
 }
 
+TEST(Power, EightBitsCostMoreThanHalfOfSixteen) {
+  Chip chip = board(250);
+  chip.narrow = 0.8;
+  EXPECT_LT(sustained_share(chip, DType::i8, chip.rate(DType::i8)),
+            sustained_share(chip, DType::f16, chip.rate(DType::f16)));
+}
+
 TEST(Power, WithoutWattsThereIsNoLimit) {
   EXPECT_EQ(sustained_share(board(0), DType::f16, 1e9), 1);
 }
