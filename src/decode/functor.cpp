@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 
 namespace maya::decode {
 namespace {
@@ -252,6 +254,47 @@ Functor parse_functor(std::string_view type, int inputs) {
     f.result = contains(f.result, "double") ? "double" : "float";
   f.flops = flops_of(f.function);
   return f;
+}
+
+double scalar_value(const std::byte* p, DType type) {
+  auto get = [p]<class T>(T value) {
+    std::memcpy(&value, p, sizeof(T));
+    return static_cast<double>(value);
+  };
+  switch (type) {
+    case DType::f64:
+      return get(double{});
+    case DType::f32:
+      return get(float{});
+    case DType::i64:
+      return get(std::int64_t{});
+    case DType::i32:
+      return get(std::int32_t{});
+    case DType::i16:
+      return get(std::int16_t{});
+    case DType::i8:
+      return get(std::int8_t{});
+    case DType::u8:
+    case DType::boolean:
+      return get(std::uint8_t{});
+    default:
+      return std::nan("");
+  }
+}
+
+std::string plain_name(const std::string& function) {
+  struct Alias {
+    std::string_view from, to;
+  };
+  static constexpr Alias aliases[] = {
+      {"bitwiseand", "and"},       {"bitwiseor", "or"},        {"bitwisexor", "xor"},
+      {"bitwise_not", "not"},      {"maximum", "max"},         {"minimum", "min"},
+      {"div_floor", "floor_div"},  {"div_trunc", "trunc_div"}, {"lshift", "shl"},
+      {"rshift", "shr"},           {"clamp_min", "clamp_min"}, {"clamp_max", "clamp_max"},
+      {"pow_tensor_tensor", "pow"}};
+  for (const Alias& a : aliases)
+    if (a.from == function) return std::string(a.to);
+  return function;
 }
 
 }  // namespace maya::decode

@@ -3,6 +3,7 @@
 // (f32, f32) → bool.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ struct Functor {
 
 // `inputs`: how many tensor operands the kernel passes; -1: not known.
 Functor parse_functor(std::string_view type, int inputs = -1);
+
+// A scalar as it lies in the functor; not a number for types nobody carries.
+double scalar_value(const std::byte* p, DType type);
+
+// A function by the name that session/compute knows it under.
+std::string plain_name(const std::string& function);
 
 // Multiply, add or special-function operations per element, from the function's name.
 int flops_of(std::string_view function);
