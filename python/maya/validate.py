@@ -174,7 +174,9 @@ def predict(case, directory, extra):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             lines = done.stderr.strip().splitlines()
-            raise MayaError(lines[-1].removeprefix("maya: ") if lines else f"code {done.returncode}")
+            # The page is committed, and the machine that wrote it is nobody's business.
+            said = lines[-1].removeprefix("maya: ").replace(f"{directory}: ", "") if lines else ""
+            raise MayaError(said or f"code {done.returncode}")
         # Kept beside the recording: its table of ops is where to look for the cause of an error.
         (directory / f"{re.sub('[^A-Za-z0-9_.-]+', '_', case.id + '-' + steps)}.json").write_text(done.stdout)
         prediction = json.loads(done.stdout)
