@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo test lint format bench fuzz workloads validate matrix wheel clean help
+.PHONY: build demo test lint format bench fuzz workloads sweeps validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,11 @@ test: build     ## every test
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
 	.venv/bin/python tests/workloads/run.py --set all
+
+sweeps: build   ## all operators of PyTorch's tests, language models of transformers, families of timm
+	@tools/setup workloads
+	@.venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements/sweeps.txt
+	.venv/bin/python tests/sweeps/run.py
 
 # `make matrix torch-2.1.2 torch-2.8.0`: the words after it are environments, not targets.
 ifeq (matrix,$(firstword $(MAKECMDGOALS)))
