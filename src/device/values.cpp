@@ -9,6 +9,16 @@
 namespace maya::device {
 namespace {
 void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+void repeat(char* to, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes) {
+  std::uint64_t done = std::min(pattern_bytes, bytes);
+  std::memcpy(to, pattern, done);
+  if (done == 1)
+    std::memset(to, *to, bytes);
+  else
+    for (; done < bytes; done += std::min(done, bytes - done))  // what is there, twice as long
+      std::memcpy(to + done, to, std::min(done, bytes - done));
+}
 }  // namespace
 
 Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span) {
@@ -143,18 +153,6 @@ void Values::store(std::uint64_t address, const void* from, std::uint64_t bytes)
   std::memmove(at(address), from, bytes);
 }
 
-namespace {
-void repeat(char* to, const void* pattern, std::uint64_t pattern_bytes, std::uint64_t bytes) {
-  std::uint64_t done = std::min(pattern_bytes, bytes);
-  std::memcpy(to, pattern, done);
-  if (done == 1)
-    std::memset(to, *to, bytes);
-  else
-    for (; done < bytes; done += std::min(done, bytes - done))  // what is there, twice as long
-      std::memcpy(to + done, to, std::min(done, bytes - done));
-}
-}  // namespace
-
 void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
                   std::uint64_t bytes) {
   if (bytes == 0 || pattern_bytes == 0 || !inside(address, bytes)) return;
@@ -256,10 +254,8 @@ void Values::forget(std::uint64_t address, std::uint64_t bytes) {
 void Values::forget_from(std::uint64_t address, std::uint64_t at_most) {
   if (!possible(address)) return;
   std::lock_guard guard(mutex_);
-  auto it = map_.upper_bound(address);
-  if (it == map_.begin()) return;
-  --it;
-  if (it->second.end > address) erase(address, std::min(it->second.end - address, at_most));
+  if (auto it = stretch_at(address); it != map_.end())
+    erase(address, std::min(it->second.end - address, at_most));
 }
 
 void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {

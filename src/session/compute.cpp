@@ -63,32 +63,24 @@ std::optional<Number> apply(const std::string& f, Number a) {
   if (f == "floor") return std::floor(a);
   if (f == "isnan") return std::isnan(a);
   if (f == "isinf") return std::isinf(a);
-  struct Entry {
-    std::string_view name;
-    Number (*function)(Number);
-  };
   // What schedules, positions and widths of layers are computed with.
-  static constexpr Entry others[] = {
-      {"exp2", [](Number x) { return std::exp2(x); }},
-      {"expm1", [](Number x) { return std::expm1(x); }},
-      {"log10", [](Number x) { return std::log10(x); }},
-      {"log1p", [](Number x) { return std::log1p(x); }},
-      {"sin", [](Number x) { return std::sin(x); }},
-      {"cos", [](Number x) { return std::cos(x); }},
-      {"tan", [](Number x) { return std::tan(x); }},
-      {"asin", [](Number x) { return std::asin(x); }},
-      {"acos", [](Number x) { return std::acos(x); }},
-      {"atan", [](Number x) { return std::atan(x); }},
-      {"sinh", [](Number x) { return std::sinh(x); }},
-      {"cosh", [](Number x) { return std::cosh(x); }},
-      {"tanh", [](Number x) { return std::tanh(x); }},
-      {"erf", [](Number x) { return std::erf(x); }},
-      {"lgamma", [](Number x) { return std::lgamma(x); }},
-      {"frac", [](Number x) { return x - std::trunc(x); }},
-      {"silu", [](Number x) { return x / (1 + std::exp(-x)); }},
-  };
-  for (const Entry& entry : others)
-    if (entry.name == f) return entry.function(a);
+  if (f == "exp2") return std::exp2(a);
+  if (f == "expm1") return std::expm1(a);
+  if (f == "log10") return std::log10(a);
+  if (f == "log1p") return std::log1p(a);
+  if (f == "sin") return std::sin(a);
+  if (f == "cos") return std::cos(a);
+  if (f == "tan") return std::tan(a);
+  if (f == "asin") return std::asin(a);
+  if (f == "acos") return std::acos(a);
+  if (f == "atan") return std::atan(a);
+  if (f == "sinh") return std::sinh(a);
+  if (f == "cosh") return std::cosh(a);
+  if (f == "tanh") return std::tanh(a);
+  if (f == "erf") return std::erf(a);
+  if (f == "lgamma") return std::lgamma(a);
+  if (f == "frac") return a - std::trunc(a);
+  if (f == "silu") return a / (1 + std::exp(-a));
   return std::nullopt;
 }
 

@@ -1,10 +1,11 @@
 """Every operator of PyTorch's own tests, forward and backward, on a few of its sample inputs."""
 
 import itertools
-import sys
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
+
+from sweep import sweep
 
 # What a GPU refuses as well.
 REFUSED = {
@@ -21,19 +22,13 @@ def train(op):
         outputs = [o for o in outputs if torch.is_tensor(o) and o.requires_grad]
         if outputs:
             sum((o.abs() if o.is_complex() else o).float().sum() for o in outputs).backward()
-    torch.cuda.synchronize()
 
 
-failed = ran = 0
-for op in op_db:
-    name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
-    if torch.float32 not in op.supported_dtypes("cuda") or name in REFUSED:
-        continue
-    try:
-        train(op)
-        ran += 1
-    except Exception as error:  # the next operator is worth trying
-        failed += 1
-        print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
-print(f"{ran} operators ran, {failed} failed")
-sys.exit(failed > 0)
+def cases():
+    for op in op_db:
+        name = f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+        if torch.float32 in op.supported_dtypes("cuda") and name not in REFUSED:
+            yield name, op
+
+
+sweep("operators", cases(), train)

@@ -1,9 +1,9 @@
 """A model or two of every family of timm, trained for two steps in AMP, channels last."""
 
-import sys
-
 import timm
 import torch
+
+from sweep import sweep
 
 
 def train(name):
@@ -21,19 +21,13 @@ def train(name):
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
-    torch.cuda.synchronize()
 
 
-ran = failed = 0
-for family in sorted(timm.models.list_modules()):
-    names = timm.models.list_models(module=family)
-    for name in {names[0], names[len(names) // 2]} if names else ():
-        try:
-            train(name)
-            ran += 1
-        except Exception as error:  # the next model is worth trying
-            failed += 1
-            print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
-        torch.cuda.empty_cache()
-print(f"{ran} models trained, {failed} failed")
-sys.exit(failed > 0)
+def cases():
+    for family in sorted(timm.models.list_modules()):
+        names = timm.models.list_models(module=family)
+        for name in sorted({names[0], names[len(names) // 2]} if names else ()):
+            yield name, name
+
+
+sweep("models", cases(), train)
