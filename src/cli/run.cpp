@@ -1,12 +1,7 @@
 // maya run: a training command on the emulated cluster, recorded, then predicted.
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,18 +9,16 @@
 
 #include "catalog/flat.h"
 #include "cli/command.h"
-#include "launch/environment.h"
 #include "launch/executable.h"
 #include "launch/host_speed.h"
 #include "launch/installation.h"
+#include "launch/job.h"
 #include "launch/nodes.h"
 #include "launch/python.h"
 #include "launch/run_directory.h"
 #include "launch/run_file.h"
-#include "launch/supervise.h"
 #include "launch/workers.h"
 #include "maya/catalog.h"
-#include "maya/collate.h"
 #include "maya/report.h"
 #include "predict/predict.h"
 #include "predict/settings.h"
@@ -42,23 +35,6 @@ struct Options {
   int nodes{}, at_once{};
   bool no_predict{}, json{}, quiet{};
 };
-
-// A port nobody listens on now. torchrun's own default is one fixed number, and two runs would meet
-// there.
-int free_port() {
-  int port = 0;
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (listener >= 0 && bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
-    port = ntohs(address.sin_port);
-  }
-  if (listener >= 0) close(listener);
-  return port;
-}
 
 // "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
 std::string run_name(const std::vector<std::string>& command) {
@@ -199,9 +175,20 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!catalogue) return fail(catalogue.error());
   auto cluster = resolve_cluster(*catalogue, options, *settings, nodes, spec);
   if (!cluster) return fail(cluster.error());
-  auto workers = launch::only_workers(command, user, nodes, cluster->gpus_per_node, *ranks);
-  if (!workers) return fail(fmt::format("run: --ranks: {}", workers.error().message), usage);
-  if (unique && !*workers)
+  launch::Job job;
+  job.command = command;
+  job.program = executable->path;
+  job.user = user;
+  job.installation = *installation;
+  job.catalogue = catalogue->directory();
+  job.nodes = nodes;
+  job.gpus_per_node = cluster->gpus_per_node;
+  job.ranks = *ranks;
+  job.unique = unique;
+  job.at_once = options.at_once;
+  auto alone = launch::starts_ranks_alone(job);
+  if (!alone) return fail(fmt::format("run: --ranks: {}", alone.error().message), usage);
+  if (unique && !*alone)
     return fail(
         "run: --ranks unique wants torchrun or accelerate to say how many ranks there are; "
         "list the ranks instead (0-1,8)",
@@ -229,71 +216,12 @@ int run(const Options& options, std::vector<std::string> command) {
 
   for (const auto& remark : launch::preload_remarks(user))
     fmt::print(stderr, "maya: {}\n", remark.text);
-  auto start = [&](const std::vector<int>& now) -> Result<int> {
-    workers = launch::only_workers(command, user, nodes, cluster->gpus_per_node, now);
-    if (!workers) return workers.error();
-    auto commands = *workers
-                        ? std::vector{launch::NodeCommand{(*workers)->words, (*workers)->extra}}
-                        : launch::node_commands(command, nodes);
-    auto environment = launch::training_environment(
-        user, *installation,
-        {directory->path(), catalogue->directory(), free_port(),
-         fmt::format("{}", fmt::join(now, ",")),
-         *workers ? fmt::format("{}:{}", (*workers)->world, (*workers)->per_node) : ""});
-    if (!environment) return environment.error();
-    std::vector<launch::Process> processes;
-    for (auto& node : commands) {
-      auto own = *environment;
-      for (const auto& [name, value] : node.extra) own[name] = value;
-      processes.push_back({executable->path, std::move(node.words), launch::as_block(own)});
-    }
-    if (!options.quiet) {
-      fmt::print(stderr, "maya: {} on {} × {} ({}){}, recording to {}\n", command.front(),
-                 cluster->gpus_per_node * nodes, cluster->gpu.name, spec,
-                 *workers    ? fmt::format(", {} of {} ranks run", now.size(), (*workers)->world)
-                 : nodes > 1 ? fmt::format(", {} nodes side by side", nodes)
-                             : "",
-                 directory->shown());
-    }
-    std::fflush(stdout);
-    return launch::supervise(processes);
-  };
-  // Ranks that need not run at the same time may take turns where memory is short. The first runs
-  // in each: communicators start from it.
-  auto start_in_turns = [&]() -> Result<int> {
-    const auto most = static_cast<std::size_t>(options.at_once);
-    if (most < 2 || !*workers || ranks->size() <= most) return start(*ranks);
-    const fs::path folder(directory->path());
-    const fs::path kept = folder / "first.maya",
-                   first = folder / fmt::format("rank-{}.maya", ranks->front());
-    Result<int> code = 0;
-    std::error_code ignored;
-    for (std::size_t done = 1; done < ranks->size() && code && *code == 0; done += most - 1) {
-      std::vector<int> now{ranks->front()};
-      for (std::size_t i = done; i < std::min(ranks->size(), done + most - 1); ++i)
-        now.push_back((*ranks)[i]);
-      fs::remove_all(folder / "exchange", ignored);
-      code = start(now);
-      if (done == 1) fs::rename(first, kept, ignored);
-    }
-    fs::rename(kept, first, ignored);
-    return code;
-  };
-  auto code = start_in_turns();
-  if (code && *code == 0 && unique) {
-    // What the first rank did tells who else is needed; then all of them run together.
-    const std::string first = directory->path() + "/rank-0.maya";
-    auto recording = trace::read(first);
-    if (recording) *ranks = collate::needed_ranks(*recording);
-    if (ranks->size() > 1) {
-      fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
-                 fmt::join(*ranks, ", "));
-      std::error_code ignored;
-      fs::remove(first, ignored);
-      fs::remove_all(fs::path(directory->path()) / "exchange", ignored);
-      code = start_in_turns();
-    }
-  }
+  job.directory = directory->path();
+  job.shown = directory->shown();
+  if (!options.quiet)
+    job.headline = fmt::format("{} on {} × {} ({})", command.front(),
+                               cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
+  auto code = launch::run_job(std::move(job));
   if (!code) return fail(code.error());
 
   file.ended = launch::now_utc();

@@ -1,7 +1,5 @@
-// Programs that start others with an environment of their own making (`env -i`, subprocess with
-// env=…) take them out of the emulation's reach, and then nothing is recorded without anyone having
-// said why. These wrappers change nothing; they notice. Between fork and exec only system calls and
-// the stack are safe, so nothing is allocated.
+#include "session/exec.h"
+
 #include <spawn.h>
 #include <unistd.h>
 
@@ -21,25 +19,35 @@ bool reaches(char* const* environment) {
   return false;
 }
 
-void look(const char* program, char* const* environment) {
-  if (program == nullptr || reaches(environment)) return;
+// Programs that start others with an environment of their own making (`env -i`, subprocess with
+// env=…) take them out of the emulation's reach, and then nothing is recorded without anyone having
+// said why. This handler changes nothing; it notices.
+void notice_unreached(Start& start) {
+  if (start.program == nullptr || reaches(start.environment)) return;
   char line[1024];
-  std::snprintf(line, sizeof line, "%s was started without LD_PRELOAD in its environment", program);
+  std::snprintf(line, sizeof line, "%s was started without LD_PRELOAD in its environment",
+                start.program);
   note_unreached(line);
 }
 
-using Exec = int(const char*, char* const*);
+// In this order.
+constexpr StartHandler* handlers[] = {notice_unreached};
+
+Start handled(const char* program, char* const* words, char* const* environment) {
+  Start start{program, words, environment};
+  for (StartHandler* handle : handlers) handle(start);
+  return start;
+}
+
 using ExecWith = int(const char*, char* const*, char* const*);
 using Spawn = int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
                   char* const*, char* const*);
 constinit const Next<ExecWith> real_execve("execve"), real_execvpe("execvpe");
-constinit const Next<Exec> real_execv("execv"), real_execvp("execvp");
 constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp");
 
 // Looked up when the library is loaded: between fork and exec it would be too late.
 [[maybe_unused]] const bool looked_up = [] {
   for (const auto* exec : {&real_execve, &real_execvpe}) exec->get();
-  for (const auto* exec : {&real_execv, &real_execvp}) exec->get();
   for (const auto* spawn : {&real_spawn, &real_spawnp}) spawn->get();
   return true;
 }();
@@ -47,38 +55,42 @@ constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp
 }  // namespace
 }  // namespace maya::session
 
+using maya::session::handled;
+
 MAYA_WRAPPER int execve(const char* path, char* const* words, char* const* environment) noexcept {
-  maya::session::look(path, environment);
-  return maya::session::real_execve.get()(path, words, environment);
+  const auto start = handled(path, words, environment);
+  return maya::session::real_execve.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execv(const char* path, char* const* words) noexcept {
-  maya::session::look(path, environ);
-  return maya::session::real_execv.get()(path, words);
+  const auto start = handled(path, words, environ);
+  return maya::session::real_execve.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execvp(const char* name, char* const* words) noexcept {
-  maya::session::look(name, environ);
-  return maya::session::real_execvp.get()(name, words);
+  const auto start = handled(name, words, environ);
+  return maya::session::real_execvpe.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execvpe(const char* name, char* const* words, char* const* environment) noexcept {
-  maya::session::look(name, environment);
-  return maya::session::real_execvpe.get()(name, words, environment);
+  const auto start = handled(name, words, environment);
+  return maya::session::real_execvpe.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int posix_spawn(pid_t* process, const char* path,
                              const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const* words,
                              char* const* environment) {
-  maya::session::look(path, environment);
-  return maya::session::real_spawn.get()(process, path, actions, attributes, words, environment);
+  const auto start = handled(path, words, environment);
+  return maya::session::real_spawn.get()(process, start.program, actions, attributes, start.words,
+                                         start.environment);
 }
 
 MAYA_WRAPPER int posix_spawnp(pid_t* process, const char* name,
                               const posix_spawn_file_actions_t* actions,
                               const posix_spawnattr_t* attributes, char* const* words,
                               char* const* environment) {
-  maya::session::look(name, environment);
-  return maya::session::real_spawnp.get()(process, name, actions, attributes, words, environment);
+  const auto start = handled(name, words, environment);
+  return maya::session::real_spawnp.get()(process, start.program, actions, attributes, start.words,
+                                          start.environment);
 }

@@ -18,7 +18,7 @@ MAY_USE = {
     "collate": {"op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
-    "launch": set(),
+    "launch": {"trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 

@@ -1,0 +1,37 @@
+// A job as a sequence of starts: the command is started once, or several times where its ranks take
+// turns or where the first start tells which ranks are needed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/environment.h"
+#include "launch/installation.h"
+#include "maya/result.h"
+
+namespace maya::launch {
+
+struct Job {
+  std::vector<std::string> command;
+  std::string program;  // path of its first word
+  Environment user;     // the environment it would get without Maya
+  Installation installation;
+  std::string directory;  // of the run, absolute
+  std::string catalogue;
+  int nodes{1}, gpus_per_node{1};
+  std::vector<int> ranks;  // those that run; empty: all
+  // Start with `ranks`, read from what they recorded which ranks are needed, and run these.
+  bool unique{};
+  int at_once{};         // of `ranks`, so many at a time; 0: all together
+  std::string headline;  // what is started on what, printed before each start; empty: nothing
+  std::string shown;     // the run directory as a user would type it
+};
+
+// Whether the command names a launcher that can be asked for the job's ranks alone, and an error
+// when it says that it starts fewer.
+Result<bool> starts_ranks_alone(const Job& job);
+
+// Runs the job and gives the command's exit code: the first that is not 0.
+Result<int> run_job(Job job);
+
+}  // namespace maya::launch
