@@ -32,8 +32,9 @@ namespace fs = std::filesystem;
 struct Options {
   std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"};
   std::vector<std::string> set;
+  std::string start{"auto"};
   int nodes{}, at_once{};
-  bool no_predict{}, json{}, quiet{};
+  bool no_predict{}, no_report{}, json{}, quiet{};
 };
 
 // "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -122,13 +123,19 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
          "set-up)";
 }
 
+Result<launch::Starts> choose_starts(const std::string& how, const launch::Environment& user) {
+  auto starts = how == "plain" ? launch::Starts() : launch::Starts::of_search(user);
+  if (how == "forked" && !starts.by_fork()) return launch::Starts::create();
+  return starts;
+}
+
 int print_prediction(const std::string& directory, const std::string& spec,
                      const predict::Pairs& settings, const Options& options) {
   predict::Options asked;
   asked.cluster = spec;
   asked.settings = settings;
   asked.steps = options.steps;
-  asked.keep_spans = true;
+  asked.keep_spans = !options.no_report;
   auto outcome = predict::predict_run(directory, asked);
   if (!outcome) return fail(outcome.error());
   if (auto written = predict::write_results(directory, *outcome); !written)
@@ -177,7 +184,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!cluster) return fail(cluster.error());
   launch::Job job;
   job.command = command;
-  job.program = executable->path;
+  job.executable = *executable;
   job.user = user;
   job.installation = *installation;
   job.catalogue = catalogue->directory();
@@ -218,6 +225,9 @@ int run(const Options& options, std::vector<std::string> command) {
     fmt::print(stderr, "maya: {}\n", remark.text);
   job.directory = directory->path();
   job.shown = directory->shown();
+  auto starts = choose_starts(options.start, user);
+  if (!starts) return fail(starts.error());
+  job.starts = &*starts;
   if (!options.quiet)
     job.headline = fmt::format("{} on {} × {} ({})", command.front(),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
@@ -286,6 +296,13 @@ void add_run(CLI::App& app) {
                    "Start the command this many times, as on so many nodes");
   verb->add_option("--set", options->set, "Change one figure of the cluster: key=value, repeatable")
       ->allow_extra_args(false);
+  verb->add_option("--start", options->start,
+                   "How Python programs of the job start: plain, forked from a process that has "
+                   "imported torch, or auto (forked in a search)")
+      ->check(CLI::IsMember({"auto", "plain", "forked"}))
+      ->capture_default_str();
+  verb->add_flag("--no-report", options->no_report,
+                 "Leave only prediction.json, no report.html and no timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");
   verb->add_flag("--json", options->json,
                  "Print prediction.json at the end instead of the summary");

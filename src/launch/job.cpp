@@ -69,7 +69,10 @@ Result<int> start(const Job& job, const std::vector<int>& ranks) {
   for (auto& node : commands) {
     auto own = *environment;
     for (const auto& [name, value] : node.extra) own[name] = value;
-    processes.push_back({job.program, std::move(node.words), as_block(own)});
+    if (job.starts != nullptr) job.starts->set_environment(own);
+    processes.push_back({job.executable.path, std::move(node.words), as_block(own)});
+    if (job.starts != nullptr)
+      job.starts->prepare(processes.back(), job.executable, job.installation);
   }
   print_headline(job, ranks, *workers);
   std::fflush(stdout);

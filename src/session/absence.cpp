@@ -73,7 +73,34 @@ constexpr const char* owner_variable = "MAYA_RANK_PROCESS";
 
 bool is_the_rank() { return number(owner_variable) == getpid(); }
 
-__attribute__((constructor)) void attend() {
+// Never destroyed: processes that end ask it.
+std::vector<int>& listed() {
+  static auto* ranks = new std::vector<int>;
+  return *ranks;
+}
+
+void read_ranks() {
+  std::vector<int>& list = listed();
+  list.clear();
+  const char* text = std::getenv("MAYA_RANKS");
+  while (text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const long rank = std::strtol(text, &end, 10);
+    if (end == text) break;
+    list.push_back(static_cast<int>(rank));
+    text = *end == ',' ? end + 1 : end;
+  }
+  std::sort(list.begin(), list.end());
+}
+
+__attribute__((constructor)) void attend() { attend_job(); }
+
+}  // namespace
+
+const std::vector<int>& ranks_that_run() { return listed(); }
+
+void attend_job() {
+  read_ranks();
   if (ranks_that_run().empty()) return;
   take_place();
   const int rank = rank_in_environment();
@@ -81,25 +108,6 @@ __attribute__((constructor)) void attend() {
   if (!runs(rank)) stay_away();
   if (number(owner_variable) < 0) set(owner_variable, getpid());
   std::atexit(leave_job);
-}
-
-}  // namespace
-
-const std::vector<int>& ranks_that_run() {
-  static const std::vector<int>* ranks = [] {
-    auto* list = new std::vector<int>;
-    const char* text = std::getenv("MAYA_RANKS");
-    while (text != nullptr && *text != '\0') {
-      char* end = nullptr;
-      const long rank = std::strtol(text, &end, 10);
-      if (end == text) break;
-      list->push_back(static_cast<int>(rank));
-      text = *end == ',' ? end + 1 : end;
-    }
-    std::sort(list->begin(), list->end());
-    return list;
-  }();
-  return *ranks;
 }
 
 void leave_job() {

@@ -15,6 +15,10 @@ namespace maya::session {
 // The ranks that run, ascending; empty: all.
 const std::vector<int>& ranks_that_run();
 
+// Takes this process's place in the job, as its environment tells it: before main, and again in a
+// process that was forked into another program (start.h).
+void attend_job();
+
 // Tells the processes that wait that this rank is done. For ends that skip exit handlers.
 void leave_job();
 

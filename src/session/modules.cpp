@@ -53,8 +53,13 @@ int unpack_module(Module& module) {
 
 }  // namespace
 
+device::Slab<Module, 1 << 18>& modules() {
+  static auto* slab = new device::Slab<Module, 1 << 18>;
+  return *slab;
+}
+
 Module* register_binary(const void* wrapper) {
-  Module* module = state().modules.create();
+  Module* module = modules().create();
   if (module != nullptr) module->data = wrapper;
   return module;
 }
@@ -113,8 +118,7 @@ int module_load(Module*& module, const void* data) {
   if (data == nullptr) return code::invalid_value;
   std::size_t bytes = device::image_bytes(data);
   if (bytes == 0) return code::invalid_image;
-  State& s = state();
-  module = s.modules.create();
+  module = modules().create();
   if (module == nullptr) return code::out_of_memory;
   // Unpack now: the program may free its copy, and a wrong architecture is reported here.
   module->data = data;
@@ -123,16 +127,16 @@ int module_load(Module*& module, const void* data) {
   // A cubin by itself is Triton's: its bytes lead to the PTX kept beside it.
   const char* image = static_cast<const char*>(data);
   if (error == 0 && image[0] == 0x7f && image[1] == 'E') module->copy.assign(image, image + bytes);
-  if (error != 0) s.modules.destroy(module);
+  if (error != 0) modules().destroy(module);
   return error;
 }
 
 int module_unload(Module* module) {
   State& s = state();
-  if (s.modules.find(module) == nullptr) return code::invalid_handle;
+  if (modules().find(module) == nullptr) return code::invalid_handle;
   for (auto& [name, function] : module->functions) s.functions.destroy(function);
   for (auto& [name, address] : module->addresses) s.memory.release(address);
-  s.modules.destroy(module);
+  modules().destroy(module);
   return code::success;
 }
 

@@ -17,8 +17,7 @@ namespace {
 // As it was when the process started: a program may empty its environment.
 char directory[4000];
 const bool directory_read = [] {
-  const char* given = std::getenv("MAYA_RUN_DIR");
-  if (given != nullptr && std::strlen(given) < sizeof directory) std::strcpy(directory, given);
+  read_notes_directory();
   return true;
 }();
 
@@ -36,6 +35,11 @@ void append(const char* name, std::string_view line) {
 }
 
 }  // namespace
+
+void read_notes_directory() {
+  const char* given = std::getenv("MAYA_RUN_DIR");
+  if (given != nullptr && std::strlen(given) < sizeof directory) std::strcpy(directory, given);
+}
 
 void note(std::string_view line) { append("notes.txt", line); }
 

@@ -13,6 +13,9 @@ void note(std::string_view line);
 // when nothing was recorded, for most such programs have nothing to do with the GPU.
 void note_unreached(std::string_view line);
 
+// Reads again where the run lies (MAYA_RUN_DIR).
+void read_notes_directory();
+
 // Device code of a library built for this CUDA major was registered: two majors in one process are
 // noted, once.
 __attribute__((visibility("default"))) void uses_runtime(int major, const void* code);

@@ -11,7 +11,7 @@ using namespace maya::abi;
 
 namespace {
 
-session::Module* module_of(void* handle) { return session::state().modules.find(handle); }
+session::Module* module_of(void* handle) { return session::modules().find(handle); }
 session::Function* function_of(void* handle) { return session::state().functions.find(handle); }
 
 int load(void** module, const void* data) {
