@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "session/host_clock.h"
+#include "session/stop.h"
 
 namespace maya::session {
 namespace {
@@ -88,8 +89,10 @@ int ready() {
 int touch() {
   State& s = state();
   if (int error = ready()) return error;
-  if (!s.recorder.begun()) [[unlikely]]
+  if (!s.recorder.begun()) [[unlikely]] {
+    await_stop();
     s.recorder.begin();
+  }
   return code::success;
 }
 
