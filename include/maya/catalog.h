@@ -25,6 +25,7 @@ struct Gpu {
   double memory_clock_mhz{};
   int memory_bus_bits{};
   std::int64_t memory_bytes{};   // total as cudaMemGetInfo reports it
+  bool ecc{};                    // error correction is on
   std::int64_t context_bytes{};  // what an empty context takes
   double memory_gbps{};          // 1e9 bytes per second, data sheet
   std::int64_t l2_bytes{};

@@ -36,4 +36,17 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
 // does.
 std::vector<std::int32_t> needed_ranks(const trace::Recording& recording);
 
+// The steps seen so far in a recording that may still be growing.
+struct SteadySteps {
+  std::uint32_t count{};  // those that would be measured
+  // By training work (updates, backward passes, annotations) rather than by what merely repeats: a
+  // program that loads weights repeats itself too.
+  bool certain{};
+};
+SteadySteps steady_steps(trace::Recording recording);
+
+// Ranks that were stopped in the middle of their work, each where it was: what lies behind the last
+// step that all of them completed is left out. Nothing changes where no steps are found.
+void cut_to_common_steps(std::vector<trace::Recording>& recordings);
+
 }  // namespace maya::collate

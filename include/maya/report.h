@@ -41,6 +41,8 @@ struct RankMemory {
   std::int64_t reserved_bytes{};  // peak of what the program took (torch: max_memory_reserved)
   std::int64_t context_bytes{};   // CUDA context, modules, communicators
   std::int64_t capacity_bytes{};  // the GPU's memory
+  // Times the allocator ran out, gave back its cache and went on: the step is slower for it.
+  std::uint32_t allocator_retries{};
 };
 
 struct OutOfMemory {
@@ -81,6 +83,14 @@ struct LargestCost {
   std::string help;
 };
 
+// Time of one family of work on the critical path of a step, with its 80 % interval. Two
+// configurations of a job share the error of a family, so that their difference is known better
+// than either.
+struct FamilyCost {
+  std::string family;
+  double ms{}, low_ms{}, high_ms{};
+};
+
 // Device time of one op of the job, per step, mean over the ranks.
 struct OpCost {
   std::string kind, name, sizes;
@@ -107,6 +117,8 @@ struct Prediction {
   Coverage coverage;
   std::vector<LargestCost> largest_costs;  // at most three
   std::vector<OpCost> ops;                 // by descending time, at most fifty
+  std::vector<FamilyCost> families;        // of the critical path, by descending time
+  double common_error{};  // share of the step by which all families may be off together
   std::vector<std::string> notes;          // what a user should know
 };
 

@@ -62,6 +62,13 @@ struct Breakdown {
   double host_bound_ns{};             // part of idle: the host had not issued yet
 };
 
+// What one family of work adds to the critical path of a step, with its 80 % interval. Errors of one
+// family go the same way, here and in other configurations of the same job.
+struct FamilyTime {
+  std::string family;  // an op kind, "communication …", "host", "waiting"
+  double ns{}, low_ns{}, high_ns{};
+};
+
 struct Timeline {
   std::vector<Step> steps;         // all found steps of the whole job: max over ranks
   std::uint32_t measured_steps{};  // those that count: the answer is their mean
@@ -70,6 +77,8 @@ struct Timeline {
   std::vector<Span> spans;  // filled when Options::keep_spans; by start, class, stream
   std::vector<HostSpan> host_spans;
   std::vector<CriticalLink> critical_path;  // of one measured step
+  std::vector<FamilyTime> families;         // of the critical path; they sum to the step
+  double common_error{};  // share of the step by which all families may be off together
   std::int64_t end_ns{};
   std::uint64_t simulated_ops{};   // kernels, copies, collectives, messages, host functions
   std::vector<std::string> notes;  // what a user should know of how this came about

@@ -13,7 +13,7 @@ import subprocess
 from typing import Any, Sequence
 
 __version__ = "0.1.0"
-__all__ = ["program", "run", "predict", "MayaError"]
+__all__ = ["program", "run", "predict", "search", "MayaError"]
 
 _package = pathlib.Path(__file__).resolve().parent
 
@@ -56,3 +56,12 @@ def predict(run_directory: str | os.PathLike[str], cluster: str | None = None, *
     for key, value in settings.items():
         arguments += ["--set", f"{key}={value}"]
     return json.loads(_call(arguments))
+
+
+def __getattr__(name: str) -> Any:
+    """`maya.search(...)`: loaded when it is asked for, because it brings Optuna."""
+    if name == "search":
+        import importlib
+
+        return importlib.import_module("maya.search")
+    raise AttributeError(f"module 'maya' has no attribute {name!r}")

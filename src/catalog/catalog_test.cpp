@@ -102,6 +102,13 @@ TEST(Catalog, FiguresArePlausible) {
   }
 }
 
+TEST(Catalog, ErrorCorrectionIsAFigureOfTheBoard) {
+  auto has_it = [](const char* name) { return shipped().cluster(name)->gpu.ecc; };
+  EXPECT_TRUE(has_it("t4"));        // 70 W
+  EXPECT_FALSE(has_it("rtx3090"));  // 350 W
+  EXPECT_TRUE(has_it("h100-sxm"));
+}
+
 TEST(Catalog, SpecWithNodesAndGpu) {
   auto cluster = shipped().cluster("dgx-h100:4");
   ASSERT_TRUE(cluster);

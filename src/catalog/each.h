@@ -33,6 +33,7 @@ void each_gpu(S& g, F&& f) {
   f("sustained_clock_mhz", g.sustained_clock_mhz, Unit::mhz);
   f("memory_clock_mhz", g.memory_clock_mhz, Unit::mhz);
   f("memory_bus_bits", g.memory_bus_bits, Unit::count);
+  f("ecc", g.ecc, Unit::flag);
   f("memory_bytes", g.memory_bytes, Unit::bytes), f("context_bytes", g.context_bytes, Unit::bytes);
   f("memory_gbps", g.memory_gbps, Unit::gbytes), f("l2_bytes", g.l2_bytes, Unit::bytes);
   f("l2_gbps", g.l2_gbps, Unit::gbytes), f("shared_per_sm", g.shared_per_sm, Unit::bytes);

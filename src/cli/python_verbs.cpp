@@ -41,7 +41,9 @@ fs::path package_folder() {
 
 bool installed(const Verb& verb) {
   std::error_code ignored;
-  return fs::exists(package_folder() / "maya" / (std::string(verb.name) + ".py"), ignored);
+  const fs::path module = package_folder() / "maya" / verb.name;
+  return fs::exists(module.string() + ".py", ignored) ||
+         fs::exists(module / "__main__.py", ignored);
 }
 
 // The interpreter beside the program as it was called (.venv/bin/maya), else the one on PATH.

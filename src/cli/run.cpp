@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"};
+  std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"}, stop_after;
   std::vector<std::string> set;
   std::string start{"auto"};
   int nodes{}, at_once{};
@@ -145,6 +146,18 @@ int print_prediction(const std::string& directory, const std::string& spec,
   return success;
 }
 
+// "3" → 3, "auto" → enough for a steady answer, "" → 0: the command ends by itself.
+Result<int> steps_to_stop_after(const std::string& text) {
+  constexpr int enough = 3;
+  if (text.empty()) return 0;
+  if (text == "auto") return enough;
+  int steps = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  if (code != std::errc{} || end != text.data() + text.size() || steps < 1)
+    return Error{fmt::format("--stop-after {}: expected a number of steps, or auto", text)};
+  return steps;
+}
+
 int run(const Options& options, std::vector<std::string> command) {
   if (!command.empty() && command.front() == "--") command.erase(command.begin());
   if (command.empty()) return fail("run: no command given; write it after --", usage);
@@ -155,6 +168,8 @@ int run(const Options& options, std::vector<std::string> command) {
   auto ranks = launch::listed_ranks(unique ? "0" : options.ranks);
   if (!ranks)
     return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
+  auto stop_after = steps_to_stop_after(options.stop_after);
+  if (!stop_after) return fail(fmt::format("run: {}", stop_after.error().message), usage);
   if (options.nodes < 0) return fail("run: --nodes wants a positive number", usage);
 
   auto installation = launch::find_installation();
@@ -193,6 +208,7 @@ int run(const Options& options, std::vector<std::string> command) {
   job.ranks = *ranks;
   job.unique = unique;
   job.at_once = options.at_once;
+  job.stop_after = *stop_after;
   auto alone = launch::starts_ranks_alone(job);
   if (!alone) return fail(fmt::format("run: --ranks: {}", alone.error().message), usage);
   if (unique && !*alone)
@@ -231,13 +247,16 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!options.quiet)
     job.headline = fmt::format("{} on {} × {} ({})", command.front(),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
-  auto code = launch::run_job(std::move(job));
-  if (!code) return fail(code.error());
+  auto ended = launch::run_job(std::move(job));
+  if (!ended) return fail(ended.error());
+  const int code = ended->code;
 
   file.ended = launch::now_utc();
   // Again, in case the machine was busy the first time.
   file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
-  file.exit_code = *code;
+  file.exit_code = code;
+  file.stop_after = *stop_after;
+  file.stopped = ended->stopped;
   launch::name_orphans(directory->path());
   // What the ranks told each other is of no use to anyone else, and may be large.
   std::error_code ignored;
@@ -246,21 +265,29 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());
   print_notes(directory->path());
+  if (*stop_after > 0 && code == 0)
+    fmt::print(
+        stderr, "maya: {}\n",
+        ended->stopped
+            ? fmt::format("{} steady steps of every rank are recorded: the command was ended",
+                          *stop_after)
+            : fmt::format("the command ended by itself before {} steady steps were seen",
+                          *stop_after));
   if (file.recordings == 0) {
-    if (*code == 0) return fail(why_no_recording(*executable, directory->path()));
+    if (code == 0) return fail(why_no_recording(*executable, directory->path()));
     auto line = unreached(directory->path());
     fail(fmt::format(
-        "nothing was recorded: the command ended with code {} before it touched the device{}",
-        *code, line.empty() ? "" : fmt::format(" ({})", line)));
-    return *code;
+        "nothing was recorded: the command ended with code {} before it touched the device{}", code,
+        line.empty() ? "" : fmt::format(" ({})", line)));
+    return code;
   }
-  if (*code != 0) {
+  if (code != 0) {
     fmt::print(stderr, "maya: the command ended with code {}; what it did until then is recorded\n",
-               *code);
+               code);
   }
-  if (options.no_predict) return *code;
+  if (options.no_predict) return code;
   int predicted = print_prediction(directory->path(), spec, pairs, options);
-  return *code ? *code : predicted;
+  return code ? code : predicted;
 }
 
 }  // namespace
@@ -290,6 +317,9 @@ void add_run(CLI::App& app) {
   verb->add_option("--at-once", options->at_once,
                    "Of a list of ranks, let at most so many run at the same time")
       ->check(CLI::Range(2, 1 << 22));
+  verb->add_option("--stop-after", options->stop_after,
+                   "End the command when every rank has recorded so many steady steps (auto: as "
+                   "many as a steady answer needs); nothing of it runs after that");
   verb->add_option("--steps", options->steps, "Steps to average over: auto, or the last N")
       ->capture_default_str();
   verb->add_option("--nodes", options->nodes,

@@ -199,7 +199,8 @@ void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
     auto pending = it->second.pending;
     lock.unlock();
     std::vector<char> result(size);
-    bool known = pending->resolve(result.data(), size);
+    bool known = false;
+    wait_([&] { known = pending->resolve(result.data(), size); });
     lock.lock();
     it = map_.find(from);
     if (it == map_.end() || it->second.pending != pending) continue;  // somebody was faster

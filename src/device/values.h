@@ -32,6 +32,11 @@ class Values {
 
   Values(std::uint64_t base, std::uint64_t span);
 
+  // How to wait for a peer. The owner of the values may hold locks of its own while it asks for
+  // them; none of them may span the wait. `wait` calls its argument once. Set before first use.
+  using Wait = void (*)(const std::function<void()>& resolve);
+  void wait_by(Wait wait) { wait_ = wait; }
+
   bool possible(std::uint64_t address) const {
     std::uint64_t offset = address - base_;
     if (offset >= span_) return false;
@@ -92,6 +97,7 @@ class Values {
   std::atomic<std::uint64_t>* bits_ = nullptr;
   Map map_;
   std::mutex mutex_;
+  Wait wait_ = [](const std::function<void()>& resolve) { resolve(); };
 };
 
 }  // namespace maya::device

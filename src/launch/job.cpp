@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "launch/nodes.h"
+#include "launch/stop_after.h"
 #include "launch/supervise.h"
 #include "launch/workers.h"
 #include "maya/collate.h"
@@ -55,7 +57,7 @@ void print_headline(const Job& job, const std::vector<int>& ranks,
              job.shown);
 }
 
-Result<int> start(const Job& job, const std::vector<int>& ranks) {
+Result<Ended> start(const Job& job, const std::vector<int>& ranks) {
   auto workers = only_workers(job.command, job.user, job.nodes, job.gpus_per_node, ranks);
   if (!workers) return workers.error();
   auto commands = *workers ? std::vector{NodeCommand{(*workers)->words, (*workers)->extra}}
@@ -76,12 +78,19 @@ Result<int> start(const Job& job, const std::vector<int>& ranks) {
   }
   print_headline(job, ranks, *workers);
   std::fflush(stdout);
-  return supervise(processes);
+  std::optional<StopAfter> stop;
+  if (job.stop_after > 0) {
+    stop.emplace(job.directory, job.stop_after, ranks);
+    if (auto ready = stop->status(); !ready) return ready.error();
+  }
+  auto code = supervise(processes, {}, stop ? &*stop : nullptr);
+  if (!code) return code.error();
+  return Ended{*code, stop && stop->asked()};
 }
 
 // Ranks that need not run at the same time may take turns where memory is short. The first runs in
 // each: communicators start from it.
-Result<int> start_in_turns(const Job& job) {
+Result<Ended> start_in_turns(const Job& job) {
   const auto most = static_cast<std::size_t>(job.at_once);
   if (most < 2 || job.ranks.size() <= most) return start(job, job.ranks);
   auto alone = starts_ranks_alone(job);
@@ -90,18 +99,19 @@ Result<int> start_in_turns(const Job& job) {
   const fs::path folder(job.directory);
   const fs::path kept = folder / "first.maya",
                  first = folder / fmt::format("rank-{}.maya", job.ranks.front());
-  Result<int> code = 0;
+  Result<Ended> ended = Ended{};
   std::error_code ignored;
-  for (std::size_t done = 1; done < job.ranks.size() && code && *code == 0; done += most - 1) {
+  for (std::size_t done = 1; done < job.ranks.size() && ended && ended->code == 0;
+       done += most - 1) {
     std::vector<int> now{job.ranks.front()};
     for (std::size_t i = done; i < std::min(job.ranks.size(), done + most - 1); ++i)
       now.push_back(job.ranks[i]);
     forget_exchange(job);
-    code = start(job, now);
+    ended = start(job, now);
     if (done == 1) fs::rename(first, kept, ignored);
   }
   fs::rename(kept, first, ignored);
-  return code;
+  return ended;
 }
 
 }  // namespace
@@ -112,9 +122,9 @@ Result<bool> starts_ranks_alone(const Job& job) {
   return workers->has_value();
 }
 
-Result<int> run_job(Job job) {
-  auto code = start_in_turns(job);
-  if (code && *code == 0 && job.unique) {
+Result<Ended> run_job(Job job) {
+  auto ended = start_in_turns(job);
+  if (ended && ended->code == 0 && job.unique) {
     // What the first rank did tells who else is needed; then all of them run together.
     const std::string first = fmt::format("{}/rank-{}.maya", job.directory, job.ranks.front());
     if (auto recording = trace::read(first)) job.ranks = collate::needed_ranks(*recording);
@@ -124,10 +134,10 @@ Result<int> run_job(Job job) {
       std::error_code ignored;
       fs::remove(first, ignored);
       forget_exchange(job);
-      code = start_in_turns(job);
+      ended = start_in_turns(job);
     }
   }
-  return code;
+  return ended;
 }
 
 }  // namespace maya::launch

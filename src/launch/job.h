@@ -25,6 +25,7 @@ struct Job {
   std::vector<int> ranks;  // those that run; empty: all
   // Start with `ranks`, read from what they recorded which ranks are needed, and run these.
   bool unique{};
+  int stop_after{};      // end each start when its ranks have recorded so many steps; 0: never
   int at_once{};         // of `ranks`, so many at a time; 0: all together
   std::string headline;  // what is started on what, printed before each start; empty: nothing
   std::string shown;     // the run directory as a user would type it
@@ -34,7 +35,10 @@ struct Job {
 // when it says that it starts fewer.
 Result<bool> starts_ranks_alone(const Job& job);
 
-// Runs the job and gives the command's exit code: the first that is not 0.
-Result<int> run_job(Job job);
+struct Ended {
+  int code{};      // the command's: the first that is not 0
+  bool stopped{};  // by `stop_after`
+};
+Result<Ended> run_job(Job job);
 
 }  // namespace maya::launch

@@ -37,8 +37,9 @@ bool belongs_to_a_run(const fs::path& entry) {
   std::string name = entry.filename().string();
   return name == "run.toml" || name == "device.txt" || name == "prediction.json" ||
          name == "report.html" || name == "timeline.pftrace" || name == "notes.txt" ||
-         name == "unreached.txt" || name == ".lock" || name == "stdout" || name == "exchange" ||
-         name == "ptx" || name.rfind("rank-", 0) == 0 || name.rfind("process-", 0) == 0;
+         name == "unreached.txt" || name == "stop" || name == ".lock" || name == "stdout" ||
+         name == "exchange" || name == "ptx" || name.rfind("rank-", 0) == 0 ||
+         name.rfind("process-", 0) == 0;
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ std::string to_toml(const RunFile& run) {
   if (!run.ended.empty()) text += fmt::format("ended = {}\n", run.ended);
   if (run.exit_code)
     text += fmt::format("exit_code = {}\nrecordings = {}\n", *run.exit_code, run.recordings);
+  if (run.stop_after > 0)
+    text += fmt::format("stop_after = {}\nstopped = {}\n", run.stop_after, run.stopped);
   text += fmt::format(
       "\n[recorded_on]\n"
       "maya = {}\n"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "launch/stop_after.h"
 
 namespace maya::launch {
 
@@ -94,9 +100,52 @@ int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// The processes this one started, and theirs. Orphans among them are ours (PR_SET_CHILD_SUBREAPER).
+std::vector<pid_t> descendants() {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string text;
+    std::getline(file, text);
+    // "4711 (name, which may hold anything) S 4242 …"
+    const auto end_of_name = text.rfind(") ");
+    if (end_of_name == std::string::npos || text[end_of_name + 2] == 'Z') continue;
+    children.emplace(std::atoi(text.c_str() + end_of_name + 4), pid);
+  }
+  std::vector<pid_t> found{getpid()};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, end] = children.equal_range(found[i]);
+    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+void signal_descendants(int number) {
+  for (pid_t pid : descendants()) kill(pid, number);
+}
+
+// What a stopped job left behind: workers of data loaders, compilers, servers.
+void end_descendants() {
+  constexpr int rounds = 40, patience_rounds = 20;
+  for (int round = 0; round < rounds; ++round) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (descendants().empty()) return;
+    if (round == 0) signal_descendants(SIGTERM);
+    if (round >= patience_rounds) signal_descendants(SIGKILL);
+    usleep(50'000);
+  }
+}
+
 }  // namespace
 
-Result<int> supervise(const std::vector<Process>& processes, const Patience& patience) {
+Result<int> supervise(const std::vector<Process>& processes, const Patience& patience,
+                      StopAfter* stop) {
+  if (stop != nullptr) prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t watched, before;
   sigemptyset(&watched);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&watched, number);
@@ -123,11 +172,15 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
   using Clock = std::chrono::steady_clock;
   int result = 0;
   bool ending = false;  // we asked the commands to end
+  bool stopped = false;
   Clock::time_point deadline = Clock::time_point::max();
+  auto after = [](double seconds) {
+    return Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  };
   {
     Terminal terminal(group);
     while (!running.empty()) {
-      timespec pause{0, 500'000'000};
+      timespec pause{0, stop != nullptr ? 100'000'000 : 500'000'000};
       int number = sigtimedwait(&watched, nullptr, &pause);
       if (number == SIGTERM) {
         ending = true;
@@ -145,20 +198,33 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
           kill(-group, SIGCONT);
           continue;
         }
-        std::erase(running, pid);
+        if (std::erase(running, pid) == 0) continue;  // an orphan
         int code = exit_code(status);
         if (code != 0 && result == 0) {
           result = code;
-          deadline = Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(
-                                        patience.seconds_after_failure * 1000));
+          if (!stopped) deadline = after(patience.seconds_after_failure);
         }
       }
+      if (stop != nullptr && !stopped && stop->advance()) {
+        stopped = true;
+        deadline = after(patience.seconds_after_stop);
+      }
       if (Clock::now() > deadline) {
+        if (stopped) {
+          signal_descendants(ending ? SIGKILL : SIGTERM);
+          deadline = after(patience.seconds_after_stop / 3);
+        } else {
+          for (pid_t pid : running) kill(pid, SIGTERM);
+          deadline = Clock::time_point::max();
+        }
         ending = true;
-        for (pid_t pid : running) kill(pid, SIGTERM);
-        deadline = Clock::time_point::max();
       }
     }
+  }
+  if (stop != nullptr && stop->asked()) {
+    end_descendants();
+    ending = false;
+    result = 0;
   }
   // A launcher that was told to end and did so without its workers leaves them running for ever.
   if (ending) kill(-group, SIGTERM);

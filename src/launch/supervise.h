@@ -17,14 +17,22 @@ struct Process {
 struct Patience {
   // When one node's command has failed, the others get this long to notice by themselves.
   double seconds_after_failure{20};
+  // When the processes of a stopped job have left, their launchers get this long to end.
+  double seconds_after_stop{15};
 };
+
+class StopAfter;
 
 // The processes form one process group of their own, in the foreground of the terminal if there is
 // one. SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does;
 // SIGTERM goes to the commands, which know what to do with their workers; those that are left when
 // the commands have ended get it then. Gives the exit code of the first command that failed, else
 // 0; 128 + n for one that died of signal n.
-Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {});
+//
+// With `stop` the job may be ended early. Then whatever it started and left behind is ended too,
+// in other process groups and sessions as well, and the code is 0.
+Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {},
+                      StopAfter* stop = nullptr);
 
 // Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit
 // with 0.

@@ -128,6 +128,7 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
+  if (run->file.stopped) collate::cut_to_common_steps(run->recordings);
   const bool works = any_work(run->recordings);
   if (!works)
     run->notes.push_back(

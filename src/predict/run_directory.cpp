@@ -61,6 +61,7 @@ Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
     run.command = table["command"].value_or(std::string());
   }
   run.cluster = table["cluster"].value_or(std::string());
+  run.stopped = table["stopped"].value_or(false);
   run.exit_code = table["exit_code"].value_or(0);
   run.recorded_speed = table["recorded_on"]["speed"].value_or(0.0);
   run.benchmark_us = table["recorded_on"]["benchmark_us"].value_or(0.0);

@@ -87,7 +87,8 @@ std::string to_json(const Prediction& p) {
                               {"peak_bytes", memory.peak_bytes},
                               {"reserved_bytes", memory.reserved_bytes},
                               {"context_bytes", memory.context_bytes},
-                              {"capacity_bytes", memory.capacity_bytes}});
+                              {"capacity_bytes", memory.capacity_bytes},
+                              {"allocator_retries", memory.allocator_retries}});
   json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
   const bool priced = p.cost.usd_per_gpu_hour > 0;
   json["cost"] = {
@@ -112,6 +113,13 @@ std::string to_json(const Prediction& p) {
                            {"tflops", tidy(op.tflops)},
                            {"gbps", tidy(op.gbps)},
                            {"origin", op.origin}});
+  json["families"] = Json::array();
+  for (const FamilyCost& family : p.families)
+    json["families"].push_back({{"family", family.family},
+                                {"ms", tidy(family.ms)},
+                                {"low_ms", tidy(family.low_ms)},
+                                {"high_ms", tidy(family.high_ms)}});
+  json["common_error"] = tidy(p.common_error);
   json["notes"] = p.notes;
   // A kernel name is whatever bytes the program gave: keep the JSON valid.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -159,7 +167,8 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     for (const auto& memory : json.at("memory"))
       p.memory.push_back({memory.at("rank"), memory.at("peak_bytes"), memory.at("reserved_bytes"),
                           memory.value("context_bytes", std::int64_t{0}),
-                          memory.at("capacity_bytes")});
+                          memory.at("capacity_bytes"),
+                          memory.value("allocator_retries", std::uint32_t{0})});
     if (const auto& oom = json.at("out_of_memory"); !oom.is_null())
       p.out_of_memory =
           OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),
@@ -185,6 +194,10 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     for (const auto& op : json.value("ops", nlohmann::json::array()))
       p.ops.push_back({op.at("kind"), op.at("name"), op.at("sizes"), op.at("count"), op.at("ms"),
                        op.at("share"), op.at("tflops"), op.at("gbps"), op.at("origin")});
+    for (const auto& family : json.value("families", nlohmann::json::array()))
+      p.families.push_back({family.at("family"), family.at("ms"), family.at("low_ms"),
+                            family.at("high_ms")});
+    p.common_error = json.value("common_error", 0.0);
     p.notes = json.value("notes", std::vector<std::string>{});
     return p;
   } catch (const nlohmann::json::exception& problem) {

@@ -218,7 +218,8 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction
                  : gpu.memory_bytes;
     for (std::int32_t rank : rank_class.ranks)
       prediction.memory.push_back(
-          {rank, use.peak_bytes + context, use.peak_bytes, context, capacity});
+          {rank, use.peak_bytes + context, use.peak_bytes, context, capacity,
+           static_cast<std::uint32_t>(use.recovered)});
 
     const std::int32_t recorded = rank_class.representative;
     if (use.refusal && !trained_after(job, rank_class, use.refusal->record)) {
@@ -298,6 +299,10 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
     else
       prediction.throughput = throughput_from_loss(job, ms);
     prediction.largest_costs = largest_costs(job, timeline, cluster, op_uses);
+    for (const simulate::FamilyTime& family : timeline.families)
+      prediction.families.push_back(
+          {family.family, family.ns / 1e6, family.low_ns / 1e6, family.high_ns / 1e6});
+    prediction.common_error = timeline.common_error;
   }
   const double price =
       cluster.usd_per_gpu_hour > 0 ? cluster.usd_per_gpu_hour : cluster.gpu.usd_per_hour;

@@ -124,8 +124,8 @@ bool device_attribute(int attribute, int device, int& value) {
       value = 1;
       break;  // concurrent kernels
     case 32:
-      value = g.tdp_watts >= 200 ? 1 : 0;
-      break;  // ECC
+      value = g.ecc ? 1 : 0;
+      break;
     case 33:
       value = 0x10 + 8 * physical_device(device);
       break;

@@ -4,6 +4,7 @@
 
 #include "session/calls.h"
 #include "session/host_clock.h"
+#include "session/stop.h"
 
 namespace maya::session {
 namespace {
@@ -277,6 +278,8 @@ int graph_launch(void* executable_handle, void* stream_handle) {
   }
   stream->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) +
                      executable->model_ns;
+  if (stop_asked()) [[unlikely]]
+    stop_here();
   s.recorder.record(trace::Kind::graph_launch, stream->id, executable->definition,
                     stream->legacy ? trace::Flag::legacy : 0);
   for (auto& [function, data] : executable->host_functions) function(data);

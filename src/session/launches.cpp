@@ -6,6 +6,7 @@
 
 #include "session/calls.h"
 #include "session/compute.h"
+#include "session/launch_lock.h"
 
 namespace maya::session {
 namespace {
@@ -206,6 +207,7 @@ void dump(const Function& function, const Geometry& g, void* const* arguments,
 // The op of a launch, from the table of launches seen or by decoding.
 std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments) {
   State& s = state();
+  LaunchLock::Hold hold(launch_lock());
   decode::Launch launch{&function.kernel, geometry, arguments, &extent_of, &known_at};
   std::byte key[256];
   std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
@@ -228,7 +230,8 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   }
   decode::Decoded decoded = function.decoder->decode(launch);
   if (values) apply_values(function, decoded, arguments);
-  if (seen != nullptr) return seen->op;
+  // Both may have waited for a peer without the lock: another thread may have changed the table.
+  if (seen = find_seen(function, hash); seen != nullptr) return seen->op;
   decoded.op.name = function.kernel.demangled;
   decoded.op.geometry = geometry;
   decoded.op.geometry.registers = function.code.registers;
@@ -253,6 +256,11 @@ int check_geometry(const Geometry& g) {
 
 }  // namespace
 
+LaunchLock& launch_lock() {
+  static constinit LaunchLock lock;
+  return lock;
+}
+
 int launch(Function& function, const Geometry& geometry, void* const* arguments,
            void* stream_handle) {
   Stream* stream = nullptr;
@@ -260,14 +268,7 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
   if (int error = resolve(function)) return error;
   if (int error = check_geometry(geometry)) return error;
   if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
-  std::uint32_t op = 0;
-  {
-    static std::atomic_flag busy =
-        ATOMIC_FLAG_INIT;  // the seen table is per function; one lock serves all
-    while (busy.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
-    op = op_of_launch(function, geometry, arguments);
-    busy.clear(std::memory_order_release);
-  }
+  const std::uint32_t op = op_of_launch(function, geometry, arguments);
   if (stream->capture != nullptr) {
     trace::Record record{};
     record.kind = trace::Kind::launch;

@@ -179,7 +179,7 @@ int module_variable(Module& module, const char* name, std::uint64_t hint, std::u
 }
 
 int resolve(Function& function) {
-  if (function.resolved) [[likely]]
+  if (function.resolved.load(std::memory_order_acquire)) [[likely]]
     return function.fault;
   State& s = state();
   std::lock_guard guard(s.mutex);
@@ -209,7 +209,7 @@ int resolve(Function& function) {
       function.touches_values_up_to = function.decoder->touches_values_up_to();
     }
   }
-  function.resolved = true;
+  function.resolved.store(true, std::memory_order_release);
   return function.fault;
 }
 

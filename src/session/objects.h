@@ -125,7 +125,7 @@ struct Function {
   Module* module{};
   std::string name;
   const void* host{};  // the stub that stands for it in compiled code, if any
-  bool resolved{};
+  std::atomic<bool> resolved{};  // set last: launches read what stands below without a lock
   int fault{};  // CUDA error a launch gets
   decode::Kernel kernel;
   device::KernelCode code;

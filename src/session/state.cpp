@@ -7,6 +7,8 @@
 #include <cstdlib>
 
 #include "session/host_clock.h"
+#include "session/launch_lock.h"
+#include "session/stop.h"
 
 namespace maya::session {
 namespace {
@@ -40,6 +42,7 @@ State::State()
              static_cast<std::uint64_t>(
                  std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
       values(memory.base(), memory.span()) {
+  values.wait_by([](const std::function<void()>& resolve) { launch_lock().released_while(resolve); });
   for (int i = 0; i < device_count(); ++i) {
     Stream* stream = streams.create();
     stream->device = i;
@@ -90,8 +93,10 @@ int ready() {
 int touch() {
   State& s = state();
   if (int error = ready()) return error;
-  if (!s.recorder.begun()) [[unlikely]]
+  if (!s.recorder.begun()) [[unlikely]] {
+    await_stop();
     s.recorder.begin();
+  }
   return code::success;
 }
 

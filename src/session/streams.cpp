@@ -3,6 +3,7 @@
 #include "session/calls.h"
 #include "session/host_clock.h"
 #include "session/progress.h"
+#include "session/stop.h"
 
 namespace maya::session {
 namespace {
@@ -262,6 +263,9 @@ int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t fla
     record.value = op;
     return capture_node(stream, node, record) ? code::success : code::capture_invalidated;
   }
+  // Not at a copy: a program that saves a checkpoint copies, and would be left with half of it.
+  if (stop_asked() && kind != trace::Kind::copy && kind != trace::Kind::fill) [[unlikely]]
+    stop_here();
   if (stream.legacy) flags |= trace::Flag::legacy;
   stream.busy = true;
   if (s.timing_wanted.load(std::memory_order_relaxed)) [[unlikely]]

@@ -135,29 +135,36 @@ std::vector<CriticalLink> critical_path(const Plan& plan,
 
 Interval interval(const job::Job& job, const Plan& plan, const std::vector<CriticalLink>& path,
                   double step_ns) {
-  std::map<std::size_t, std::pair<double, double>> families;  // down, up: each summed straight
+  struct Sums {
+    double ns{}, down{}, up{};  // errors of one family are summed straight
+  };
+  std::map<std::string_view, Sums> families;
   double length = 0;
-  auto add = [&](std::size_t family, double ns, double alone, double low, double high) {
+  auto add = [&](std::string_view family, double ns, double alone, double low, double high) {
     length += ns;
+    Sums& sums = families[family];
+    sums.ns += ns;
     if (alone <= 0) return;
-    families[family].first += ns * std::clamp((alone - low) / alone, 0.0, 1.0);
-    families[family].second += ns * std::clamp((high - alone) / alone, 0.0, 10.0);
+    sums.down += ns * std::clamp((alone - low) / alone, 0.0, 1.0);
+    sums.up += ns * std::clamp((high - alone) / alone, 0.0, 10.0);
   };
   auto add_op = [&](std::uint32_t c, std::uint32_t op, double ns) {
     const WorkTime& t = plan.classes[c].times[op];
-    add(job.classes[c].recording.ops[op].work.index(), ns, static_cast<double>(t.ns), t.low_ns,
+    add(kind_name(job.classes[c].recording.ops[op].work), ns, static_cast<double>(t.ns), t.low_ns,
         t.high_ns);
   };
-  constexpr std::size_t communication = 1000, host = 2000;
+  // By CommunicationTime::family.
+  constexpr std::string_view communication[] = {"communication within a node",
+                                                "communication between nodes", "messages"};
   auto add_communication = [&](const CommunicationTime& t, double ns) {
-    add(communication + t.family, ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
+    add(communication[t.family], ns, static_cast<double>(t.ns), t.low_ns, t.high_ns);
   };
   std::map<std::uint32_t, std::unordered_map<std::uint64_t, std::uint32_t>>
       times_of_record;  // per class
   for (const CriticalLink& link : path) {
     double ns = static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == CriticalLink::What::host) {
-      add(host, ns, 1, 1 - plan.model.host_uncertainty, 1 + plan.model.host_uncertainty);
+      add("host", ns, 1, 1 - plan.model.host_uncertainty, 1 + plan.model.host_uncertainty);
     } else if (link.what == CriticalLink::What::communication) {
       auto& calls = times_of_record[link.rank_class];
       const Program& program = plan.classes[link.rank_class];
@@ -169,7 +176,7 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
     } else if (link.op != none && link.what != CriticalLink::What::wait) {
       add_op(link.rank_class, link.op, ns);
     } else {
-      length += ns;
+      add("waiting", ns, 0, 0, 0);
     }
   }
   if (path.empty())
@@ -187,16 +194,23 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
                         .communication_times[plan.classes[c].communications[item.index].time]
                         .ns));
         }
-  if (length <= 0) return {step_ns, step_ns};
+  if (length <= 0) return {step_ns, step_ns, {}};
   // What all of a step has in common is no family's: the clock of the board, the age of libraries.
   const double common = plan.model.board_uncertainty * length;
   double down = common * common, up = common * common;
+  Interval result;
   for (const auto& [family, sums] : families) {
-    down += sums.first * sums.first;
-    up += sums.second * sums.second;
+    down += sums.down * sums.down;
+    up += sums.up * sums.up;
+    const double scale = step_ns / length;
+    result.families.push_back({std::string(family), sums.ns * scale, (sums.ns - sums.down) * scale,
+                               (sums.ns + sums.up) * scale});
   }
-  return {step_ns * (1 - std::min(1.0, std::sqrt(down) / length)),
-          step_ns * (1 + std::sqrt(up) / length)};
+  std::stable_sort(result.families.begin(), result.families.end(),
+                   [](const FamilyTime& a, const FamilyTime& b) { return a.ns > b.ns; });
+  result.low_ns = step_ns * (1 - std::min(1.0, std::sqrt(down) / length));
+  result.high_ns = step_ns * (1 + std::sqrt(up) / length);
+  return result;
 }
 
 }  // namespace maya::simulate

@@ -21,6 +21,7 @@ std::vector<CriticalLink> critical_path(const Plan& plan,
 // all. `path` may be empty: then all work of the job is weighed.
 struct Interval {
   double low_ns{}, high_ns{};
+  std::vector<FamilyTime> families;  // scaled to the step; largest first
 };
 Interval interval(const job::Job& job, const Plan& plan, const std::vector<CriticalLink>& path,
                   double step_ns);

@@ -181,6 +181,8 @@ class Simulation {
     }
     Interval i = interval(job_, plan_, timeline_.critical_path, timeline_.step_ns);
     timeline_.step_low_ns = i.low_ns, timeline_.step_high_ns = i.high_ns;
+    timeline_.families = std::move(i.families);
+    timeline_.common_error = plan_.model.board_uncertainty;
   }
 
   const job::Job& job_;

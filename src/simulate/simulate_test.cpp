@@ -292,6 +292,11 @@ TEST(Simulate, IntervalWidensWithTheUncertaintyOfWhatIsOnThePath) {
   two.kernel(1000).optimizer(1000);
   t = run(two);
   EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);  // two: independent
+  double sum = 0;
+  for (const simulate::FamilyTime& family : t.families) sum += family.ns;
+  EXPECT_EQ(t.families.size(), 2u);
+  EXPECT_DOUBLE_EQ(sum, t.step_ns);
+  EXPECT_NEAR(t.families[0].high_ns, 1200, 1e-6);
   catalog::Cluster cluster = plain_cluster();
   cluster.extra["uncertainty.board"] = 0.1;  // lies on both
   RecordingBuilder same;

@@ -21,7 +21,8 @@ _double = ctypes.POINTER(ctypes.c_double)
 
 def _build():
     digest = hashlib.sha256()
-    for path in sorted(p for part in ("estimate", "op") for end in ("h", "cpp") for p in (ROOT / "src" / part).glob(f"*.{end}")):
+    folders = ("src/estimate", "src/op", "include/maya")
+    for path in sorted(p for folder in folders for end in ("h", "cpp") for p in (ROOT / folder).glob(f"*.{end}")):
         digest.update(path.read_bytes())
     target = pathlib.Path(tempfile.gettempdir()) / f"maya-fit-{os.getuid()}" / f"{digest.hexdigest()[:16]}.so"
     if not target.exists():

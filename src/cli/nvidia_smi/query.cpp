@@ -62,10 +62,12 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["power.draw"] = t["power.draw.average"] = t["power.draw.instant"] = {
         "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts / 10); })};
     t["pcie.link.width.current"] = t["pcie.link.width.max"] = {"", fixed("16")};
+    t["ecc.mode.current"] = t["ecc.mode.pending"] = {
+        "", gpu([](const catalog::Gpu& g) { return std::string(g.ecc ? "Enabled" : "Disabled"); })};
     // An emulated GPU has no body.
     for (const char* name :
          {"temperature.memory", "fan.speed", "serial", "gpu_serial", "vbios_version",
-          "ecc.mode.current", "ecc.mode.pending", "pcie.link.gen.current", "pcie.link.gen.max",
+          "pcie.link.gen.current", "pcie.link.gen.max",
           "accounting.mode", "addressing_mode", "board_id", "driver_model.current",
           "utilization.encoder", "utilization.decoder", "clocks.video", "clocks.current.video"}) {
       t[name] = {"", fixed("[N/A]")};

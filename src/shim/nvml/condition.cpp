@@ -198,7 +198,7 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t* curren
                                   nvmlEnableState_t* pending) {
   if (index_of(device) < 0 || !current || !pending) return NVML_ERROR_INVALID_ARGUMENT;
   if (geforce()) return NVML_ERROR_NOT_SUPPORTED;
-  *current = *pending = NVML_FEATURE_ENABLED;
+  *current = *pending = session::gpu().ecc ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, int, int, unsigned long long* value) {

@@ -1,0 +1,90 @@
+"""What the search looks for, computed from a prediction. Every goal is turned so that less is better inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Mapping
+
+from maya import MayaError
+from maya.search.expression import Expression
+
+
+@dataclass(frozen=True)
+class Goal:
+    title: str
+    unit: str
+    maximize: bool = False
+    needs_tokens: bool = False  # the number of tokens to train on
+    per_token: bool = False  # the tokens of a step
+    priced: bool = False
+
+
+GOALS: dict[str, Goal] = {
+    "step_time": Goal("Step", "ms"),
+    "tokens_per_second": Goal("Tokens/s", "/s", maximize=True, per_token=True),
+    "cost_per_step": Goal("Cost of a step", "$", priced=True),
+    "cost_per_token": Goal("Cost of a million tokens", "$", per_token=True, priced=True),
+    "time_to_tokens": Goal("Time to train", "h", needs_tokens=True, per_token=True),
+    "cost_to_tokens": Goal("Cost to train", "$", needs_tokens=True, per_token=True, priced=True),
+    "memory": Goal("Memory", "GiB"),
+}
+
+
+class NoValue(MayaError):
+    """The prediction lacks what the goal needs; the message says what to give."""
+
+
+def peak_memory(prediction: Mapping[str, Any]) -> tuple[int, int]:
+    """Peak and capacity in bytes of the rank with the least left."""
+    ranks = prediction.get("memory") or []
+    if not ranks:
+        return 0, 0
+    fullest = max(ranks, key=lambda rank: rank["peak_bytes"] - rank["capacity_bytes"])
+    return fullest["peak_bytes"], fullest["capacity_bytes"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    goals: tuple[str, ...] = ("step_time",)
+    tokens_per_step: Expression | None = None
+    tokens: float | None = None
+
+    @property
+    def first(self) -> Goal:
+        return GOALS[self.goals[0]]
+
+    def work(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
+        """Tokens (or samples) of a step: what the space says, else what the prediction found."""
+        if self.tokens_per_step:
+            return float(self.tokens_per_step.value(values))
+        throughput = prediction.get("throughput")
+        if not throughput:
+            raise NoValue("the tokens of a step are not known: give `tokens_per_step` in [objective]")
+        return float(throughput["per_step"])
+
+    def values(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[float]:
+        return [self.value(goal, values, prediction) for goal in self.goals]
+
+    def value(self, name: str, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
+        goal, seconds = GOALS[name], prediction["step"]["ms"] / 1000
+        if name == "memory":
+            return peak_memory(prediction)[0] / 2**30
+        if goal.priced:
+            dollars = prediction["cost"].get("usd_per_step")
+            if dollars is None:
+                raise NoValue(f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
+                              "usd_per_gpu_hour, or search for step_time")
+        if name == "step_time":
+            return seconds * 1000
+        if name == "cost_per_step":
+            return dollars
+        work = self.work(values, prediction)
+        if name == "tokens_per_second":
+            return work / seconds
+        if name == "cost_per_token":
+            return dollars / work * 1e6
+        steps = self.tokens / work
+        return steps * (seconds / 3600 if name == "time_to_tokens" else dollars)
+
+    def low_is_good(self, name: str, value: float) -> float:
+        return -value if GOALS[name].maximize else value

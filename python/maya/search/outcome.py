@@ -1,0 +1,118 @@
+"""How a trial ended. A failure is a result: its kind and its first error line are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Mapping
+
+from maya.search.objective import peak_memory
+
+OK = "ok"
+OUT_OF_MEMORY = "out of memory"
+CRASH = "crash"
+TIMEOUT = "time limit"
+USAGE = "wrong argument"
+NO_STEP = "no step"
+OVER_LIMIT = "over a limit"
+SKIPPED = "skipped"
+KINDS = (OK, OUT_OF_MEMORY, OVER_LIMIT, CRASH, USAGE, TIMEOUT, NO_STEP, SKIPPED)
+FAILURES = (CRASH, USAGE, TIMEOUT, NO_STEP)
+
+MAX_READ = 4 << 20  # of a trial's output
+
+_PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Fault)\b.*")
+_LINE_MARK = re.compile(r"^\s*(?:\[[^\]]*rank\s*\d+[^\]]*\]:?|\[\d+\]:)\s*", re.I)
+_ARGUMENT = re.compile(r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
+                       r"|No such option|unrecognized option|Unknown (?:flag|option|argument))", re.I)
+# What launchers say about a failed worker: the worker's own error is the one to show.
+_LAUNCHER = re.compile(r"ChildFailedError|torch\.distributed\.elastic|CalledProcessError")
+
+
+@dataclass
+class Outcome:
+    kind: str
+    detail: str = ""  # the first error line, or by how much memory is short
+    prediction: dict[str, Any] | None = None
+    seconds: float = 0.0  # this machine's time for the trial
+    folder: str = ""  # of the trial, below the search's directory
+    reused: str = ""  # "simulated again" or "same command": no process ran
+    memory_gib: float = 0.0  # this machine's memory at the trial's peak
+    checks: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def first_error(text: str) -> str:
+    """The line a person would look for in the output of a failed job."""
+    lines = [_LINE_MARK.sub("", line).strip() for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    for line in lines:
+        if _ARGUMENT.search(line):
+            return line[:500]
+    errors = [line for line in lines if _PYTHON_ERROR.match(line)]
+    own = [line for line in errors if not _LAUNCHER.search(line)]
+    if own or errors:
+        return (own or errors)[0][:500]
+    for line in lines:
+        if line.startswith("maya: ") and "recording to" not in line:
+            return line.removeprefix("maya: ")[:500]
+    for line in lines:
+        if re.search(r"\berror\b|\bfatal\b|not found|No such file", line, re.I):
+            return line[:500]
+    return lines[-1][:500] if lines else "it printed nothing"
+
+
+def read_prediction(run: pathlib.Path) -> dict[str, Any] | None:
+    try:
+        prediction = json.loads((run / "prediction.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return prediction if isinstance(prediction, dict) else None
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
+def judge(code: int, output: str, prediction: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Kind and detail of a trial that ended by itself."""
+    memory = (prediction or {}).get("out_of_memory")
+    if memory:
+        short = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
+        by = f"at least {_size(short)} short of" if short > 0 else "does not fit into"
+        return OUT_OF_MEMORY, f"{by} {_size(memory['capacity_bytes'])} on rank {memory['rank']}"
+    if code == 0 and prediction:
+        if prediction.get("step"):
+            return OK, ""
+        return NO_STEP, prediction.get("no_step") or "the run ended before a training step was complete"
+    line = first_error(output)
+    if _ARGUMENT.search(line):
+        return USAGE, line
+    if code < 0:
+        return CRASH, f"killed by signal {-code}: {line}"
+    return CRASH, line
+
+
+def summary(prediction: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a prediction in the store: enough for every view, without the lists of ops and ranks."""
+    peak, capacity = peak_memory(prediction)
+    kept = {key: prediction.get(key) for key in (
+        "cluster", "gpu", "gpus", "world_size", "step", "breakdown_ms", "flops_per_step", "mfu", "throughput",
+        "out_of_memory", "cost", "families", "common_error", "stages")}
+    kept["memory"] = [{"rank": 0, "peak_bytes": peak, "capacity_bytes": capacity}] if capacity else []
+    for entry in prediction.get("memory") or []:
+        if entry.get("allocator_retries"):
+            kept["memory"][0]["allocator_retries"] = max(entry["allocator_retries"],
+                                                         kept["memory"][0].get("allocator_retries", 0))
+    kept["op_ms"] = [[op.get("kind"), hashlib.sha1(f"{op.get('name')} {op.get('sizes')}".encode()).hexdigest()[:8],
+                      round(op.get("ms", 0.0), 6)] for op in (prediction.get("ops") or [])]
+    kept["largest_costs"] = (prediction.get("largest_costs") or [])[:5]
+    coverage = prediction.get("coverage") or {}
+    kept["unknown"] = coverage.get("unknown", 0)
+    kept["notes"] = [note[:200] for note in (prediction.get("notes") or [])[:8]]
+    return {key: value for key, value in kept.items() if value is not None}

@@ -1,0 +1,39 @@
+"""The order of what was found: best first, and the front of those that nothing beats in every goal."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from maya.search.objective import peak_memory
+from maya.search.space import Space
+from maya.search.store import Record
+
+
+def ranked(space: Space, records: Sequence[Record]) -> list[Record]:
+    """Configurations that fit and keep the limits, best first by the first goal; equal commands once."""
+    goal, low = space.objective.goals[0], space.objective.low_is_good
+    found, keys = [], set()
+    for record in sorted((r for r in records if r.ok), key=lambda r: (low(goal, r.goals[0]), r.number)):
+        if record.key not in keys:
+            keys.add(record.key)
+            found.append(record)
+    return found
+
+
+def costs(space: Space, record: Record) -> tuple[float, ...]:
+    """What is to be small: the goals; for a single goal also memory, so that there is a front to draw."""
+    goals = space.objective.goals
+    values = [space.objective.low_is_good(goal, value) for goal, value in zip(goals, record.goals)]
+    if len(goals) == 1:
+        values.append(float(peak_memory(record.prediction)[0]))
+    return tuple(values)
+
+
+def pareto(space: Space, records: Sequence[Record]) -> list[Record]:
+    """Those that no other beats in one cost without losing in another."""
+    front: list[tuple[tuple[float, ...], Record]] = []
+    for record in ranked(space, records):
+        mine = costs(space, record)
+        if not any(all(a <= b for a, b in zip(theirs, mine)) for theirs, _ in front):
+            front.append((mine, record))
+    return [record for _, record in front]

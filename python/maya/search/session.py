@@ -1,0 +1,143 @@
+"""One search from its space to its result: what `maya search` and `maya.search()` both do."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import time
+from dataclasses import dataclass, field
+from typing import Any, Sequence
+
+from maya import MayaError
+from maya.search import campaign, enumeration, plan as plans, strategy as strategies, view as views
+from maya.search.prune import Pruner
+from maya.search.program import Program
+from maya.search.result import SearchResult
+from maya.search.space import Space
+from maya.search.store import Store, check_version
+
+LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
+METHODS = ("auto", "exhaustive", "guided", "random", "grid", "tpe", "cmaes", "gp")
+
+
+@dataclass
+class Settings:
+    method: str = "auto"
+    trials: int | None = None  # at most so many trials run
+    seconds: float | None = None
+    jobs: int | None = None
+    engine: str = "local"
+    prune: bool = True
+    seed: int = 0
+    out: str | None = None
+    maya: str | None = None  # the program
+    command: Sequence[str] | None = None
+    cluster: str | None = None
+    view: Any = None
+    origin: dict[str, Any] = field(default_factory=dict)
+
+
+def directory_of(space: Space, out: str | None) -> pathlib.Path:
+    if out:
+        return pathlib.Path(out)
+    return pathlib.Path("maya-searches") / f"{time.strftime('%Y%m%d-%H%M%S')}-{space.name}"
+
+
+def check_trial(space: Space, program: Program) -> None:
+    """What would fail in every trial is said before the first: no program, no script, no cluster."""
+    values = next(enumeration.Tree(space).walk())
+    plan = plans.make(space, values)
+    program.cluster(plan.cluster)
+    word = plan.words[0]
+    if not (shutil.which(word) or pathlib.Path(space.directory or ".", word).exists()):
+        raise MayaError(f"the command's program {word!r} is not found; is its environment active?")
+
+
+def make_engine(settings: Settings) -> Any:
+    if settings.engine == "local":
+        from maya.search.engine_local import LocalEngine
+
+        return LocalEngine(settings.jobs)
+    if settings.engine == "ray" or settings.engine.startswith("ray://"):
+        from maya.search.engine_ray import RayEngine
+
+        return RayEngine(settings.engine, settings.jobs)
+    raise MayaError(f"unknown engine {settings.engine!r}; there are local, ray and ray://HOST:PORT")
+
+
+def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner) -> Any:
+    listed, complete = enumeration.configurations(space, LARGEST_LIST) if space.finite else ([], False)
+    method = settings.method
+    if method == "auto":
+        method = "exhaustive" if complete else "tpe"
+    if method in ("exhaustive", "grid"):
+        if not complete:
+            raise MayaError(f"the space has {'real numbers without a step' if not space.finite else 'too many configurations'} "
+                            f"and cannot be searched exhaustively; use --method tpe, gp, cmaes or random")
+        return strategies.Listed(space, listed, store.records)
+    raise MayaError(f"unknown method {settings.method!r}; there are {', '.join(METHODS)}")
+
+
+def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
+    """Runs a search to its end; a KeyboardInterrupt leaves what is done in its directory."""
+    path = pathlib.Path(path)
+    space = Space.load(path, settings.command, settings.cluster)
+    enumeration.require_satisfiable(space)
+    program = Program(settings.maya)
+    check_trial(space, program)
+    strategies.baseline(space)
+    folder = directory_of(space, settings.out)
+    origin = {"space": str(path), "command": list(settings.command or []), "cluster": settings.cluster, **settings.origin}
+    store = Store.open(folder, space, origin, numeric=settings.method == "cmaes")
+    try:
+        pruner = Pruner(space, program, settings.prune)
+        chosen = make_strategy(space, settings, store, pruner)
+        view = settings.view or views.Silent()
+        runner = campaign.Campaign(space, store, make_engine(settings), program, chosen, pruner,
+                                   campaign.Budget(settings.trials, settings.seconds),
+                                   os.path.abspath(path.parent / space.directory if space.directory else "."), view)
+        finished, notes = False, []
+        try:
+            runner.run()
+            finished = True
+        finally:
+            notes = notes_of(space, store, pruner)
+            result = SearchResult(space, folder, store.records, notes, finished)
+            if store.records:
+                result.write()
+        result.progress = runner.progress
+        return result
+    finally:
+        store.close()
+
+
+def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
+    notes = []
+    ran = [r for r in store.records if r.ok and not r.reused]
+    for name in campaign.duplicates(space, ran):
+        notes.append(f"{name} makes no difference in any pair of trials: does the script read it?")
+    if len(ran) > 2 and len({(r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
+                             for r in ran}) == 1 and len({round(r.step_ms or 0, 2) for r in ran}) == 1:
+        notes.append("all trials are equal: the script seems to ignore what it is given.")
+    for name, why in pruner.distrusted.items():
+        notes.append(f"[prune] says how memory goes with {name}, but {why}; it was not used to skip anything from then on.")
+    return notes
+
+
+def show(folder: str | os.PathLike) -> SearchResult:
+    """The result of a search in its directory, finished or still running."""
+    folder = pathlib.Path(folder)
+    if not folder.is_dir():
+        raise MayaError(f"{folder} is not a directory")
+    origin = check_version(folder)
+    try:
+        space = Space.parse((folder / "space.toml").read_bytes(), folder / "space.toml", origin.get("command") or None,
+                            origin.get("cluster"), templates=False)
+    except OSError:
+        raise MayaError(f"{folder} is not the directory of a search: it has no space.toml") from None
+    store = Store.read(folder, space)
+    pruner = Pruner(space)
+    for record in store.records:
+        pruner.learn(record)
+    return SearchResult(space, folder, store.records, notes_of(space, store, pruner))

@@ -1,0 +1,164 @@
+"""The end of a search in a terminal: the best five, what is tied, why the best is best, what was skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from maya.search import compare, outcome, reason
+from maya.search.objective import GOALS, peak_memory
+from maya.search.store import Record
+from maya.search.view import goal_text, milliseconds
+
+if TYPE_CHECKING:
+    from maya.search.result import SearchResult
+
+SHOWN = 5
+
+
+def reference(result: "SearchResult") -> tuple[Record, str] | None:
+    """What the best is compared with: the baseline, else the first configuration that ran."""
+    if result.baseline:
+        return result.baseline, "the baseline"
+    first = next((r for r in result.records if r.ok and not r.reused), None)
+    return (first, "the first configuration tried") if first else None
+
+
+def facts(result: "SearchResult") -> dict[str, Any]:
+    """The answer for programs."""
+    best = result.ranked
+    found: dict[str, Any] = {"finished": result.finished, "notes": result.notes,
+                             "outcomes": dict(Counter(r.kind for r in result.records))}
+    if not best:
+        return found
+    found["best"] = {"trial": best[0].number, "values": best[0].values, "goals": best[0].goals}
+    found["tied_with_best"] = [r.number for r in compare.tied_with_first(result.space, best)[1:]]
+    found["pareto"] = [r.number for r in result.pareto]
+    other = reference(result)
+    if other:
+        change = compare.difference(result.space, best[0], other[0])
+        found["compared_with"] = {"trial": other[0].number, "what": other[1], "percent_slower": change.percent,
+                                  "plus_minus": change.plus_minus}
+        found["why"] = reason.paragraph(result.space, best[0], *other)
+    return found
+
+
+def why(result: "SearchResult") -> str:
+    best, other = result.best, reference(result)
+    if best is None or other is None or other[0].key == best.key:
+        return ""
+    return reason.paragraph(result.space, best, *other)
+
+
+def ties(result: "SearchResult") -> str:
+    """`1 is 3.1 ± 0.8 % faster than 4; 2 and 3 are tied with it`."""
+    best = result.ranked
+    if len(best) < 2:
+        return ""
+    tied = compare.tied_with_first(result.space, best)
+    places = {record.number: place for place, record in enumerate(best, 1)}
+    sentences = []
+    if len(tied) > 1:
+        names = _runs([places[r.number] for r in tied[1:]])
+        sentences.append(f"{names} {'is' if len(tied) == 2 else 'are'} tied with 1: the prediction cannot tell them apart")
+    next_one = next((r for r in best[1:] if r not in tied), None)
+    if next_one:
+        change = compare.difference(result.space, best[0], next_one)
+        faster = 100 * (1 - 1 / (1 + change.percent / 100))
+        sentences.append(f"1 is {faster:.1f} ± {change.plus_minus / (1 + change.percent / 100):.1f} % {_better(result)} than "
+                         f"{places[next_one.number]}")
+    return "; ".join(sentences) + "." if sentences else ""
+
+
+def _better(result: "SearchResult") -> str:
+    return "cheaper" if GOALS[result.space.objective.goals[0]].unit == "$" else "faster"
+
+
+def _runs(numbers: list[int]) -> str:
+    parts: list[str] = []
+    start = previous = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number is not None and number == previous + 1:
+            previous = number
+            continue
+        parts.append(str(start) if start == previous else f"{start} to {previous}")
+        start = previous = number  # type: ignore[assignment]
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+
+
+def skip_reasons(result: "SearchResult") -> list[tuple[str, int]]:
+    """Reasons in general words, with how many configurations each skipped."""
+    counts: Counter = Counter()
+    for record in result.skipped:
+        text = record.detail
+        if text.startswith("needs at least as much memory"):
+            counts["needs at least as much memory as one that ran out"] += 1
+        elif "and every pair of trials so far was slower" in text:
+            counts["fits without what only saves memory"] += 1
+        elif text.startswith("cannot be faster"):
+            counts["even at the GPUs' peak slower than the best"] += 1
+        elif text.startswith("estimated"):
+            counts["estimated slower than the best, beyond the estimate's error"] += 1
+        else:
+            counts[text] += 1
+    return counts.most_common()
+
+
+def table(result: "SearchResult", most: int = SHOWN) -> list[list[str]]:
+    space, best = result.space, result.ranked
+    goals = [g for g in space.objective.goals if g not in ("step_time", "memory")]
+    head = ["", "configuration", "step", "80 %", *(GOALS[g].title.lower() for g in goals), "memory", "free", "behind 1"]
+    rows = [head]
+    shown: list[tuple[str, Record]] = [(str(i), r) for i, r in enumerate(best[:most], 1)]
+    base = result.baseline
+    if base and base not in best[:most]:
+        shown.append(("base", base))
+    for name, record in shown:
+        step = record.prediction["step"]
+        peak, capacity = peak_memory(record.prediction)
+        behind = "" if record is best[0] else _behind(compare.difference(space, best[0], record))
+        values = dict(zip(space.objective.goals, record.goals))
+        retries = (record.prediction.get("memory") or [{}])[0].get("allocator_retries")
+        free = f"{(capacity - peak) / 2**30:.1f} GiB" if capacity else "-"
+        rows.append([name, space.label(record.values), milliseconds(step["ms"]),
+                     f"{milliseconds(step['low_ms'])} – {milliseconds(step['high_ms'])}",
+                     *(goal_text(g, values[g]) for g in goals), f"{peak / 2**30:.1f} GiB",
+                     free + (f", {retries} retries" if retries else ""), behind])
+    return rows
+
+
+def _behind(change: compare.Difference) -> str:
+    if change.tied:
+        return f"tied ({change.percent:+.1f} ± {change.plus_minus:.1f} %)"
+    return f"{change.percent:.1f} ± {change.plus_minus:.1f} %"
+
+
+def text(result: "SearchResult", width: int = 110) -> str:
+    lines = [""]
+    kinds = Counter(r.kind for r in result.records)
+    counted = " · ".join(f"{kinds[kind]} {kind}" for kind in outcome.KINDS if kinds[kind])
+    lines.append(f"  {len(result.records)} configurations: {counted}")
+    for what, count in skip_reasons(result):
+        lines.append(f"    {count} skipped: {what}")
+    if result.best is None:
+        lines += ["", "  No configuration fits and keeps the limits."]
+        for record in [r for r in result.records if r.kind != outcome.SKIPPED][:SHOWN]:
+            lines.append(f"    {result.space.label(record.values)}: {record.kind}: {record.detail}"[:width])
+        return "\n".join(lines) + "\n"
+    rows = table(result)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines.append("")
+    for row in rows:
+        cells = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        lines.append("  " + "  ".join(cells).rstrip())
+    lines.append("")
+    for paragraph in (ties(result), why(result), *result.notes):
+        if paragraph:
+            lines += [f"  {line}" for line in _wrapped(paragraph, width)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(paragraph: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(paragraph, width)

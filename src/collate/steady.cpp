@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "collate/steps.h"
+#include "maya/collate.h"
+
+namespace maya::collate {
+namespace {
+
+// The steps of one rank alone; no step where nothing but the whole run was found.
+job::Job steps_of(trace::Recording recording) {
+  job::Job job;
+  job.truncated = true;
+  job.classes.resize(1);
+  job.classes[0].recording = std::move(recording);
+  if (!find_steps(job, {}) || job.found_by == job::StepsFoundBy::whole_run) {
+    job.classes[0].step_begin.clear();
+    job.measured.clear();
+  }
+  return job;
+}
+
+}  // namespace
+
+SteadySteps steady_steps(trace::Recording recording) {
+  const job::Job job = steps_of(std::move(recording));
+  return {static_cast<std::uint32_t>(std::count(job.measured.begin(), job.measured.end(), 1)),
+          job.found_by != job::StepsFoundBy::period};
+}
+
+void cut_to_common_steps(std::vector<trace::Recording>& recordings) {
+  std::vector<std::vector<std::uint32_t>> begins;
+  std::vector<job::StepsFoundBy> found_by;
+  std::size_t fewest = SIZE_MAX;
+  for (trace::Recording& recording : recordings) {
+    job::Job job = steps_of(std::move(recording));
+    recording = std::move(job.classes[0].recording);
+    begins.push_back(std::move(job.classes[0].step_begin));
+    found_by.push_back(job.found_by);
+    fewest = std::min(fewest, begins.back().size());
+  }
+  const bool alike =
+      std::adjacent_find(found_by.begin(), found_by.end(), std::not_equal_to<>()) == found_by.end();
+  if (fewest < 2 || !alike) return;
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    auto& records = recordings[i].records;
+    std::size_t end = begins[i][fewest - 1];
+    // The next step may have opened a group of calls.
+    while (end > 0 && records[end - 1].kind == trace::Kind::group_begin) --end;
+    records.resize(end);
+  }
+}
+
+}  // namespace maya::collate

@@ -1,0 +1,160 @@
+#include "launch/stop_after.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "maya/collate.h"
+#include "maya/trace.h"
+
+namespace maya::launch {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t close_recordings = 1, leave = 2;
+
+double seconds(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+StopAfter::StopAfter(std::string directory, int steps, std::vector<int> ranks)
+    : directory_(std::move(directory)),
+      steps_(static_cast<std::uint32_t>(steps)),
+      ranks_(std::move(ranks)) {
+  const std::string path = directory_ + "/stop";
+  ::unlink(path.c_str());  // processes of an earlier start keep theirs
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  void* map = MAP_FAILED;
+  if (file >= 0 && ftruncate(file, sizeof *word_) == 0)
+    map = mmap(nullptr, sizeof *word_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (map == MAP_FAILED) failure_ = fmt::format("cannot make {}: {}", path, std::strerror(errno));
+  if (file >= 0) ::close(file);
+  if (!failure_.empty()) return;
+  word_ = static_cast<std::atomic<std::uint32_t>*>(map);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+StopAfter::~StopAfter() {
+  {
+    std::lock_guard guard(mutex_);
+    done_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (word_ != nullptr) munmap(static_cast<void*>(word_), sizeof *word_);
+}
+
+Status StopAfter::status() const {
+  if (!failure_.empty()) return Error{failure_};
+  return {};
+}
+
+void StopAfter::watch() {
+  constexpr double share = 0.05, shortest = 0.5;
+  double pause = shortest;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_for(lock, std::chrono::duration<double>(pause), [this] { return done_; }))
+        return;
+    }
+    const double before = seconds(CLOCK_THREAD_CPUTIME_ID);
+    if (enough()) {
+      reached_ = true;
+      return;
+    }
+    pause = std::max(shortest, (seconds(CLOCK_THREAD_CPUTIME_ID) - before) / share);
+  }
+}
+
+// A recording has a tail while its process runs.
+std::vector<std::string> StopAfter::open_recordings() const {
+  std::vector<std::string> open;
+  std::error_code ignored;
+  constexpr std::string_view ending = ".maya.tail";
+  for (const auto& entry : fs::directory_iterator(directory_, ignored)) {
+    std::string path = entry.path().string();
+    if (path.ends_with(ending)) open.push_back(path.substr(0, path.size() - 5));
+  }
+  return open;
+}
+
+bool StopAfter::enough_in(const std::string& path) {
+  auto recording = trace::read(path);
+  if (!recording) return false;
+  const auto seen = collate::steady_steps(std::move(*recording));
+  if (seen.certain) return seen.count >= steps_;
+  // Loading weights, building a model or a forward pass repeat themselves as well.
+  constexpr double settled_seconds = 30;
+  if (seen.count < steps_) {
+    periodic_since_.erase(path);
+    return false;
+  }
+  const double now = seconds(CLOCK_MONOTONIC);
+  return now - periodic_since_.emplace(path, now).first->second > settled_seconds;
+}
+
+bool StopAfter::enough() {
+  auto open = open_recordings();
+  if (open.empty()) return false;
+  auto wanted = ranks_.size();
+  if (wanted == 0) {
+    auto first = trace::read(open.front());
+    if (!first) return false;
+    wanted = static_cast<std::size_t>(std::max(first->identity.world_size, 1));
+  }
+  if (open.size() < wanted) return false;
+  std::partition(open.begin(), open.end(), [&](const auto& path) { return path == behind_; });
+  for (const auto& path : open)
+    if (!enough_in(path)) {
+      behind_ = path;
+      return false;
+    }
+  return true;
+}
+
+void StopAfter::raise(std::uint32_t value) {
+  *word_ = value;
+  syscall(SYS_futex, word_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool StopAfter::advance() {
+  if (left_ || !reached_) return left_;
+  const double now = seconds(CLOCK_MONOTONIC);
+  if (!asked_) {
+    asked_ = true;
+    asked_at_ = now;
+    raise(close_recordings);
+  }
+  constexpr double patience_seconds = 15;
+  if (open_recordings().empty() || now - asked_at_ > patience_seconds) {
+    left_ = true;
+    raise(leave);
+  }
+  return left_;
+}
+
+}  // namespace maya::launch
