@@ -38,7 +38,7 @@ BY_LIBRARIES = ("OMP_", "GOMP_", "KMP_", "MKL_", "LC_", "LANG")
 # Who a process is. A module that asks while it is imported is not imported here.
 PLACE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK", "ROLE_RANK",
          "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "MAYA_RUN_DIR", "MAYA_RANKS", "MAYA_PLACES",
-         "MAYA_RANK_PROCESS")
+         "MAYA_RANK_PROCESS", "MAYA_SEARCH_TRIAL")
 PLACE_STARTS = ("TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_")
 # Changed by shells and launchers as they go; nobody decides anything by them.
 PASSING = ("_", "PWD", "OLDPWD", "SHLVL", "MAYA_START_MAIN", "MAYA_START_DIR")
