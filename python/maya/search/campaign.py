@@ -30,7 +30,7 @@ class Candidate:
     values: enumeration.Values
     asked: Any = None  # the sampler's trial
     baseline: bool = False
-    depth: int | None = None  # of [fidelity]: which of its values runs
+    skip: str = ""  # why it need not run: it is only stored
 
 
 class Strategy(Protocol):
@@ -124,6 +124,9 @@ class Campaign:
         return self.budget.seconds is not None and time.monotonic() - self.progress.began >= self.budget.seconds
 
     def _start(self, candidate: Candidate) -> None:
+        if candidate.skip:
+            self._store(candidate, "", outcome.Outcome(outcome.SKIPPED, candidate.skip))
+            return
         try:
             plan = plans.make(self.space, candidate.values, self._gpu_of)
             reason = self._over_limit_before(plan) or ("" if candidate.baseline else
