@@ -131,6 +131,12 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     if len(ran) > 2 and len({(r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
                              for r in ran}) == 1 and len({round(r.step_ms or 0, 2) for r in ran}) == 1:
         notes.append("all trials are equal: the script seems to ignore what it is given.")
+    lines = [(r, f) for r in store.records if r.checks.get("extrapolated") and r.step_ms
+             for f in store.records if f.key == r.key and f.step_ms and not f.checks.get("extrapolated")]
+    if lines:
+        worst = max(abs(r.step_ms / f.step_ms - 1) for r, f in lines)
+        notes.append(f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the line "
+                     f"was at most {100 * worst:.1f} % off.")
     for name, why in pruner.distrusted.items():
         notes.append(f"[prune] says how memory goes with {name}, but {why}; it was not used to skip anything from then on.")
     return notes
