@@ -213,8 +213,8 @@ class Campaign:
             self._finished_part(*candidate.part, result)
             return
         record = self._store(candidate, task.key, result)
-        if not task.again and record.ok:
-            self.recordings[plan.recording_key()] = task.key
+        if not task.again and record.ok and self._recorded(record):
+            self.recordings[plan.recording_key()] = record.folder
         self._check_failures(record)
         for other, other_plan in self.waiting.pop(task.key, []):
             if other_plan.key() == task.key:
@@ -268,8 +268,12 @@ class Campaign:
         """The recording of an earlier session, if it is still there."""
         if record.ok and record.key and not record.reused:
             plan = plans.make(self.space, self.tree.complete(record.values), self._gpu_of)
-            if plan.key() == record.key and not record.checks and (self.store.trial_folder(record.key) / "run" / "run.toml").exists():
-                self.recordings[plan.recording_key()] = record.key
+            if plan.key() == record.key and not record.checks and self._recorded(record):
+                self.recordings[plan.recording_key()] = record.folder
+
+    def _recorded(self, record: Record) -> bool:
+        """Whether the recording is on this machine: trials of other nodes leave theirs there."""
+        return bool(record.folder) and (self.store.trial_folder(record.folder) / "run" / "run.toml").exists()
 
     def _over_limit(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
         limits, goals = self.space.limits, self.space.objective
