@@ -106,7 +106,8 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
 // A command that failed, was killed or ran out of memory. Its recordings end anywhere, and what
 // repeats in them need not be a step.
 bool ended_badly(const Run& run) {
-  return run.file.exit_code != 0 || out_of_memory(run.recordings) ||
+  if (run.file.exit_code != 0 || out_of_memory(run.recordings)) return true;
+  return !run.file.stopped &&
          std::any_of(run.recordings.begin(), run.recordings.end(),
                      [](const trace::Recording& recording) { return !recording.complete; });
 }
@@ -169,16 +170,25 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   if (no_step) {
     outcome.job = job_without_steps(std::move(run->recordings));
   } else {
+    // Ranks that ended badly need not fit together, even in the steps they completed.
+    std::vector<trace::Recording> kept;
+    if (ending) kept = run->recordings;
     Result<job::Job> job =
         collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
-    if (!job) return Error{fmt::format("{}: {}", directory, job.error().message)};
     simulate::Options simulation;
     simulation.keep_spans = options.keep_spans;
     Result<simulate::Timeline> timeline =
-        simulate::simulate(*job, *cluster, use_estimator, use_network, simulation);
-    if (!timeline) return Error{fmt::format("{}: {}", directory, timeline.error().message)};
-    outcome.job = std::move(*job);
-    outcome.timeline = std::move(*timeline);
+        job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
+            : Result<simulate::Timeline>(job.error());
+    if (timeline) {
+      outcome.job = std::move(*job);
+      outcome.timeline = std::move(*timeline);
+    } else if (ending) {
+      outcome.job = job_without_steps(std::move(kept));
+      run->notes.push_back("the steps could not be simulated: " + timeline.error().message);
+    } else {
+      return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+    }
   }
   outcome.cluster = std::move(*cluster);
   outcome.prediction =
