@@ -12,18 +12,21 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo demo-search test test-ray lint format bench fuzz workloads sweeps validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz workloads sweeps validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-build:          ## packages, program, libraries, .venv with torch and maya
+# The environment is filled (a download) while the program compiles.
+program:        ## packages, program, libraries, .venv with torch and maya
 	@tools/setup debian
-	@tools/setup build
-	@tools/setup venv
+	@tools/setup venv & filled=$$!; tools/setup program; built=$$?; wait $$filled && exit $$built
 	@tools/setup link
 
-demo: build     ## train a GPT on 8 emulated H100s and predict its step
+build: program  ## the same, and every test
+	@tools/setup build
+
+demo: program   ## train a GPT on 8 emulated H100s and predict its step
 	.venv/bin/maya run --cluster dgx-h100 --out maya-runs/demo -- \
 	  .venv/bin/torchrun --nproc-per-node 8 examples/train_gpt.py
 
