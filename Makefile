@@ -12,20 +12,31 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo test lint format bench fuzz workloads sweeps validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz workloads sweeps validate matrix wheel clean help
 
 help:           ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-build:          ## packages, program, libraries, .venv with torch and maya
+# The environment is filled (a download) while the program compiles.
+program:        ## packages, program, libraries, .venv with torch and maya
 	@tools/setup debian
-	@tools/setup build
-	@tools/setup venv
+	@tools/setup venv & filled=$$!; tools/setup program; built=$$?; wait $$filled && exit $$built
 	@tools/setup link
 
-demo: build     ## train a GPT on 8 emulated H100s and predict its step
+build: program  ## the same, and every test
+	@tools/setup build
+
+demo: program   ## train a GPT on 8 emulated H100s and predict its step
 	.venv/bin/maya run --cluster dgx-h100 --out maya-runs/demo -- \
 	  .venv/bin/torchrun --nproc-per-node 8 examples/train_gpt.py
+
+demo-search: build ## search the layouts of a 7 B model on 8 emulated H100s
+	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/maya search examples/search/llama-8gpu.toml --out maya-runs/demo-search
+
+test-ray: build ## the search on a Ray cluster of local nodes (installs Ray into .venv-ray)
+	@[ -x .venv-ray/bin/python ] || .venv/bin/python -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install -q --disable-pip-version-check pytest==9.2.0 -r tools/requirements/ray.txt
+	.venv-ray/bin/python -m pytest -q tests/search/test_ray.py
 
 test: build     ## every test
 	@tools/setup workloads

@@ -49,4 +49,37 @@ SteadySteps steady_steps(trace::Recording recording);
 // step that all of them completed is left out. Nothing changes where no steps are found.
 void cut_to_common_steps(std::vector<trace::Recording>& recordings);
 
+// How far the training of a rank had come at some point of its recording.
+enum class Phase : std::uint8_t { nothing, loading, forward, backward, optimizer };
+struct Progress {
+  Phase phase{Phase::nothing};
+  std::uint32_t steps{};  // whole training steps before it
+  bool first{true};       // no earlier forward pass was seen
+};
+// "in the first forward pass", "in the optimizer update of step 4"
+std::string words(const Progress& progress);
+
+// What is known of the training of recordings that may have ended anywhere (a crash, a Ctrl-C, out
+// of memory). A whole step has a forward pass, a backward pass and an update; what merely repeats
+// (layers, weights that are loaded) is none.
+class Training {
+ public:
+  explicit Training(const std::vector<trace::Recording>& recordings);
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  // Whole steps that every rank completed.
+  std::uint32_t common_steps() const { return common_steps_; }
+  // Where recording `index` was when it issued `record`; by default at its end.
+  Progress at(std::size_t index, std::uint32_t record = UINT32_MAX) const;
+  // First record behind the common steps of recording `index`.
+  std::uint32_t end_of_common_steps(std::size_t index) const;
+
+ private:
+  struct Rank;
+  std::vector<Rank> ranks_;
+  std::uint32_t common_steps_{};
+};
+
 }  // namespace maya::collate

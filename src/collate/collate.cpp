@@ -176,10 +176,10 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1
-            ? fmt::format("{} recorded ranks do the same; host times are the least of theirs",
+            ? fmt::format("the {} recorded ranks do identical work; the lowest host times are used",
                           recordings.size())
-            : fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
-                          "the least of each",
+            : fmt::format("{} recorded ranks form {} groups that do identical work; each uses its "
+                          "lowest host times",
                           recordings.size(), job.classes.size()));
   std::vector<Twins> twins(job.classes.size());
   for (std::size_t m = 0; m < recordings.size(); ++m)

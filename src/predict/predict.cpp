@@ -18,7 +18,9 @@
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
+#include "report/ending.h"
 #include "report/memory.h"
+#include "report/usage.h"
 
 namespace maya::predict {
 namespace {
@@ -66,14 +68,21 @@ bool any_work(const std::vector<trace::Recording>& recordings) {
   return false;
 }
 
+// A refusal that the program did not get over: no matrix work came after it.
 bool out_of_memory(const std::vector<trace::Recording>& recordings) {
   return std::any_of(recordings.begin(), recordings.end(), [](const trace::Recording& recording) {
-    return report::memory_use(recording).refusal.has_value();
+    const std::optional<report::Refusal> refusal = report::memory_use(recording).refusal;
+    if (!refusal) return false;
+    return std::none_of(recording.records.begin() + refusal->record, recording.records.end(),
+                        [&](const trace::Record& record) {
+                          return record.kind == trace::Kind::graph_launch ||
+                                 (record.kind == trace::Kind::launch &&
+                                  report::is_matrix_work(recording.ops[record.value].work));
+                        });
   });
 }
 
-// Ranks that ran out of memory end in the middle of their work and need not fit together: what they
-// held is the result all the same.
+// Ranks that ended before a step need not fit together: what they held is the result.
 job::Job job_without_steps(std::vector<trace::Recording> recordings) {
   job::Job job;
   job.world_size = recordings[0].identity.world_size;
@@ -94,14 +103,13 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
   return {recording.identity.environment.begin(), recording.identity.environment.end()};
 }
 
-// A command that failed may not have come as far as its first step.
-std::string failure_note(int code, job::StepsFoundBy found_by) {
-  const bool training =
-      found_by != job::StepsFoundBy::period && found_by != job::StepsFoundBy::whole_run;
-  return fmt::format("the command ended with code {}{}", code,
-                     training ? ": measured is what it did before"
-                              : " before a training step was seen: what is measured may be its "
-                                "initialization");
+// A command that failed, was killed or ran out of memory. Its recordings end anywhere, and what
+// repeats in them need not be a step.
+bool ended_badly(const Run& run) {
+  if (run.file.exit_code != 0 || out_of_memory(run.recordings)) return true;
+  return !run.file.stopped &&
+         std::any_of(run.recordings.begin(), run.recordings.end(),
+                     [](const trace::Recording& recording) { return !recording.complete; });
 }
 
 }  // namespace
@@ -130,9 +138,6 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
     return status.error();
   if (run->file.stopped) collate::cut_to_common_steps(run->recordings);
   const bool works = any_work(run->recordings);
-  if (!works)
-    run->notes.push_back(
-        "no step: the command put no work on the GPU; memory is all there is to tell");
 
   auto estimator =
       estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration);
@@ -152,31 +157,46 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   const network::Network& use_network =
       settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
 
+  // The steps that the user named are measured whatever happened afterwards.
+  std::optional<report::Ending> ending;
+  if (ended_badly(*run)) {
+    const collate::Training training(run->recordings);
+    ending = report::ending_of(run->recordings, training, run->file.exit_code);
+    if (options.steps == "auto") report::keep_common_steps(run->recordings, training);
+  }
+  const bool no_step = !works || (ending && ending->whole_steps == 0 && options.steps == "auto");
+
   Outcome outcome;
-  std::vector<trace::Recording> kept;
-  if (!works || out_of_memory(run->recordings)) kept = run->recordings;
-  Result<job::Job> job = works ? collate::collate(std::move(run->recordings),
-                                                  collate_options(options, *cluster, run->file))
-                               : Result<job::Job>(Error{"no work"});
-  simulate::Options simulation;
-  simulation.keep_spans = options.keep_spans;
-  Result<simulate::Timeline> timeline =
-      job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
-          : Result<simulate::Timeline>(job.error());
-  if (timeline) {
-    outcome.job = std::move(*job);
-    outcome.timeline = std::move(*timeline);
-  } else if (!kept.empty()) {
-    outcome.job = job_without_steps(std::move(kept));
+  if (no_step) {
+    outcome.job = job_without_steps(std::move(run->recordings));
   } else {
-    return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+    // Ranks that ended badly need not fit together, even in the steps they completed.
+    std::vector<trace::Recording> kept;
+    if (ending) kept = run->recordings;
+    Result<job::Job> job =
+        collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
+    simulate::Options simulation;
+    simulation.keep_spans = options.keep_spans;
+    Result<simulate::Timeline> timeline =
+        job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
+            : Result<simulate::Timeline>(job.error());
+    if (timeline) {
+      outcome.job = std::move(*job);
+      outcome.timeline = std::move(*timeline);
+    } else if (ending) {
+      outcome.job = job_without_steps(std::move(kept));
+      run->notes.push_back("the steps could not be simulated: " + timeline.error().message);
+    } else {
+      return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+    }
   }
   outcome.cluster = std::move(*cluster);
-  outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
-                                       outcome.cluster, settings->work);
+  outcome.prediction =
+      report::predict(outcome.job, outcome.timeline, {use_estimator, use_network}, outcome.cluster,
+                      settings->work, ending ? &*ending : nullptr);
+  if (!works && outcome.prediction.no_step.empty())
+    outcome.prediction.no_step = "The command put no work on the GPU: only its memory is known";
   outcome.prediction.settings = options.settings;
-  if (run->file.exit_code != 0 && outcome.prediction.step && !outcome.prediction.out_of_memory)
-    run->notes.push_back(failure_note(run->file.exit_code, outcome.job.found_by));
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   return outcome;

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Protocol
 
 from maya import MayaError
-from maya.search import enumeration, outcome, plan as plans, trial
+from maya.search import enumeration, fidelity, outcome, plan as plans, ranking, trial
 from maya.search.objective import NoValue, peak_memory
 from maya.search.program import Program
 from maya.search.prune import Pruner
@@ -16,6 +16,7 @@ from maya.search.space import Space
 from maya.search.store import Record, Store
 
 FIRST_FAILURES = 4  # so many failed trials and nothing else: the command is wrong, not the configuration
+MOST_CONFIRMED = 5  # extrapolated best configurations that are run at full depth in the end
 GUESSED_GIB = 1.5  # a trial's memory before one was measured
 
 
@@ -30,7 +31,9 @@ class Candidate:
     values: enumeration.Values
     asked: Any = None  # the sampler's trial
     baseline: bool = False
-    depth: int | None = None  # of [fidelity]: which of its values runs
+    skip: str = ""  # why it need not run: it is only stored
+    full: bool = False  # at its full depth, whatever [fidelity] says
+    part: "tuple[Candidate, fidelity.Depths, int] | None" = None  # one of the depths of another candidate
 
 
 class Strategy(Protocol):
@@ -85,6 +88,8 @@ class Campaign:
         self.memory_gib = space.trial.memory_gib or GUESSED_GIB
         self.failures: list[Record] = []
         self.tree = enumeration.Tree(space)
+        self.queue: list[Candidate] = []  # before anything the strategy proposes
+        self.confirmed = 0
         self.some_trial_worked = False
 
     def run(self) -> None:
@@ -95,7 +100,7 @@ class Campaign:
         try:
             while True:
                 exhausted = self._fill()
-                if self.engine.busy == 0 and exhausted:
+                if self.engine.busy == 0 and exhausted and (self._spent() or not self._confirm()):
                     break
                 for task, result in self.engine.wait(0.5):
                     self._finished(task, result)
@@ -112,11 +117,20 @@ class Campaign:
         while self.engine.has_room(self.memory_gib):
             if self._spent():
                 return True
-            candidate = self.strategy.next()
+            candidate = self.queue.pop(0) if self.queue else self.strategy.next()
             if candidate is None:
                 return True
             self._start(candidate)
         return False
+
+    def _confirm(self) -> bool:
+        """Queues the best configuration at its full depth, if so far it is only extrapolated."""
+        best = ranking.ranked(self.space, self.store.records)[:1]
+        if not best or not best[0].checks.get("extrapolated") or self.confirmed >= MOST_CONFIRMED:
+            return False
+        self.confirmed += 1
+        self.queue.append(Candidate(self.tree.complete(best[0].values), baseline=best[0].baseline, full=True))
+        return True
 
     def _spent(self) -> bool:
         if self.budget.trials is not None and self.progress.ran >= self.budget.trials:
@@ -124,10 +138,14 @@ class Campaign:
         return self.budget.seconds is not None and time.monotonic() - self.progress.began >= self.budget.seconds
 
     def _start(self, candidate: Candidate) -> None:
+        if candidate.skip:
+            self._store(candidate, "", outcome.Outcome(outcome.SKIPPED, candidate.skip))
+            return
         try:
             plan = plans.make(self.space, candidate.values, self._gpu_of)
-            reason = self._over_limit_before(plan) or ("" if candidate.baseline else
-                                                       self.pruner.reason(candidate.values, self.store.records))
+            reason = "" if candidate.part or candidate.full else self._over_limit_before(plan) or (
+                "" if candidate.baseline else self.pruner.reason(candidate.values))
+            depths = None if reason or candidate.part or candidate.full else fidelity.depths(self.space, candidate.values)
         except MayaError as problem:
             self._store(candidate, "", outcome.Outcome(outcome.USAGE, str(problem)))
             return
@@ -136,8 +154,12 @@ class Campaign:
             self._store(candidate, "", outcome.Outcome(kind, reason.removeprefix("limit:").strip()))
             return
         key = plan.key()
-        if key in self.store.known:
+        if key in self.store.known and not candidate.full:
             self._store_again(candidate, plan, self.store.known[key])
+            return
+        if depths:
+            # The larger one first: what does not fit shows there.
+            self.queue[:0] = [Candidate(depths.values[i], part=(candidate, depths, i)) for i in (1, 0)]
             return
         if key in self.running:
             self.waiting.setdefault(key, []).append((candidate, plan))
@@ -187,9 +209,12 @@ class Campaign:
         if result.memory_gib and not task.again and self.space.trial.memory_gib is None:
             measured = result.memory_gib * 1.25
             self.memory_gib = measured if self.memory_gib == GUESSED_GIB else max(self.memory_gib, measured)
+        if candidate.part:
+            self._finished_part(*candidate.part, result)
+            return
         record = self._store(candidate, task.key, result)
-        if not task.again and record.ok:
-            self.recordings[plan.recording_key()] = task.key
+        if not task.again and record.ok and self._recorded(record):
+            self.recordings[plan.recording_key()] = record.folder
         self._check_failures(record)
         for other, other_plan in self.waiting.pop(task.key, []):
             if other_plan.key() == task.key:
@@ -198,6 +223,19 @@ class Campaign:
                 self._submit(other, other_plan)
             else:
                 self._start(other)
+
+    def _finished_part(self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome) -> None:
+        depths.done[which] = result
+        if result.kind != outcome.OK:
+            self.queue = [c for c in self.queue if not (c.part and c.part[0] is candidate)]
+            if len(depths.done) == 2 and depths.done[1 - which].kind != outcome.OK:
+                return  # stored when the first of them failed
+        elif len(depths.done) < 2:
+            return
+        elif depths.done[1 - which].kind != outcome.OK:
+            return
+        plan = plans.make(self.space, candidate.values, self._gpu_of)
+        self._check_failures(self._store(candidate, plan.key(), fidelity.combine(depths)))
 
     def _store_again(self, candidate: Candidate, plan: plans.Plan, known: Record) -> None:
         result = outcome.Outcome(known.kind, known.detail, dict(known.prediction) or None, 0.0, known.folder,
@@ -230,8 +268,12 @@ class Campaign:
         """The recording of an earlier session, if it is still there."""
         if record.ok and record.key and not record.reused:
             plan = plans.make(self.space, self.tree.complete(record.values), self._gpu_of)
-            if plan.key() == record.key and (self.store.trial_folder(record.key) / "run" / "run.toml").exists():
-                self.recordings[plan.recording_key()] = record.key
+            if plan.key() == record.key and not record.checks and self._recorded(record):
+                self.recordings[plan.recording_key()] = record.folder
+
+    def _recorded(self, record: Record) -> bool:
+        """Whether the recording is on this machine: trials of other nodes leave theirs there."""
+        return bool(record.folder) and (self.store.trial_folder(record.folder) / "run" / "run.toml").exists()
 
     def _over_limit(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
         limits, goals = self.space.limits, self.space.objective

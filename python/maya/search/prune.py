@@ -102,7 +102,7 @@ class Pruner:
 
     # --- deciding
 
-    def reason(self, values: Mapping[str, Any], records: list[Record]) -> str:
+    def reason(self, values: Mapping[str, Any]) -> str:
         """Why this configuration need not run; empty: it must."""
         if not self.enabled:
             return ""

@@ -13,7 +13,9 @@ def ranked(space: Space, records: Sequence[Record]) -> list[Record]:
     """Configurations that fit and keep the limits, best first by the first goal; equal commands once."""
     goal, low = space.objective.goals[0], space.objective.low_is_good
     found, keys = [], set()
-    for record in sorted((r for r in records if r.ok), key=lambda r: (low(goal, r.goals[0]), r.number)):
+    run = {r.key for r in records if r.key and r.kind != "skipped" and not r.checks.get("extrapolated")}
+    kept = [r for r in records if r.ok and not (r.checks.get("extrapolated") and r.key in run)]  # the full run counts
+    for record in sorted(kept, key=lambda r: (low(goal, r.goals[0]), r.number)):
         if record.key not in keys:
             keys.add(record.key)
             found.append(record)

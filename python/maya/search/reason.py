@@ -22,7 +22,11 @@ _GROUPS = (
 _REST = "kernels bound by memory (norms, activations, optimizer)"
 
 
-def _grouped(prediction: Mapping[str, Any]) -> dict[str, float]:
+def group_names() -> list[str]:
+    return [*(group for group, _ in _GROUPS[:1]), _REST, *(group for group, _ in _GROUPS[1:])]
+
+
+def grouped(prediction: Mapping[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
     names = {family: group for group, families in _GROUPS for family in families}
     for entry in prediction.get("families") or []:
@@ -73,7 +77,7 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
 
 
 def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
-    mine, theirs = _grouped(best.prediction), _grouped(other.prediction)
+    mine, theirs = grouped(best.prediction), grouped(other.prediction)
     if not mine or not theirs or not best.step_ms or not other.step_ms:
         return []
     # Of steps with different work, compare what a token takes.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from maya import MayaError
-from maya.search import campaign, enumeration, plan as plans, strategy as strategies, view as views
+from maya.search import campaign, enumeration, plan as plans, sampler, strategy as strategies, view as views
 from maya.search.prune import Pruner
 from maya.search.program import Program
 from maya.search.result import SearchResult
@@ -18,7 +18,8 @@ from maya.search.space import Space
 from maya.search.store import Store, check_version
 
 LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
-METHODS = ("auto", "exhaustive", "guided", "random", "grid", "tpe", "cmaes", "gp")
+SMALL = 200  # configurations that are all tried, unless --method says otherwise
+METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
 @dataclass
@@ -70,12 +71,22 @@ def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner
     listed, complete = enumeration.configurations(space, LARGEST_LIST) if space.finite else ([], False)
     method = settings.method
     if method == "auto":
-        method = "exhaustive" if complete else "tpe"
+        method = "tpe" if not complete else "exhaustive" if len(listed) <= SMALL or not settings.prune else "guided"
+    if method in ("guided", "gp") and len(space.objective.goals) > 1:
+        raise MayaError(f"--method {method} searches for one goal; use exhaustive or tpe for several")
     if method in ("exhaustive", "grid"):
         if not complete:
             raise MayaError(f"the space has {'real numbers without a step' if not space.finite else 'too many configurations'} "
                             f"and cannot be searched exhaustively; use --method tpe, gp, cmaes or random")
         return strategies.Listed(space, listed, store.records)
+    if method in ("guided", "gp"):
+        if not complete:
+            raise MayaError(f"--method {method} lists the whole space, and this one cannot be listed; use tpe, cmaes or random")
+        from maya.search.guided import Guided
+
+        return Guided(space, listed, store.records, pruner, settings.seed)
+    if method in sampler.NAMES:
+        return sampler.Sampled(space, store, method, settings.seed)
     raise MayaError(f"unknown method {settings.method!r}; there are {', '.join(METHODS)}")
 
 
@@ -120,6 +131,12 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     if len(ran) > 2 and len({(r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
                              for r in ran}) == 1 and len({round(r.step_ms or 0, 2) for r in ran}) == 1:
         notes.append("all trials are equal: the script seems to ignore what it is given.")
+    lines = [(r, f) for r in store.records if r.checks.get("extrapolated") and r.step_ms
+             for f in store.records if f.key == r.key and f.step_ms and not f.checks.get("extrapolated")]
+    if lines:
+        worst = max(abs(r.step_ms / f.step_ms - 1) for r, f in lines)
+        notes.append(f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the line "
+                     f"was at most {100 * worst:.1f} % off.")
     for name, why in pruner.distrusted.items():
         notes.append(f"[prune] says how memory goes with {name}, but {why}; it was not used to skip anything from then on.")
     return notes

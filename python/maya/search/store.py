@@ -212,8 +212,7 @@ class Store:
         for summary in studies:
             study = package.load_study(study_name=summary.study_name, storage=storage)
             for record in _records(study):
-                if record.key and record.kind != outcome.SKIPPED:
-                    self.known[record.key] = record
+                self._remember(record)
         print_of_space += "numeric" if numeric else ""
         if studies and storage.get_study_user_attrs(studies[-1]._study_id).get("space") == print_of_space:
             self.study = package.load_study(study_name=studies[-1].study_name, storage=storage)
@@ -249,9 +248,12 @@ class Store:
                 distributions={n: self._distributions[n] for n in used}, user_attrs=_attributes(record)))
         self._next = max(self._next, record.number + 1)
         self.records.append(record)
+        self._remember(record)
+        return record
+
+    def _remember(self, record: Record) -> None:
         if record.key and record.kind != outcome.SKIPPED:
             self.known[record.key] = record
-        return record
 
     def trial_folder(self, key: str) -> pathlib.Path:
         return self.folder / "trials" / key

@@ -86,22 +86,25 @@ def _runs(numbers: list[int]) -> str:
     return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
 
 
+def general_reason(detail: str) -> str:
+    """A reason for skipping without the numbers of one configuration."""
+    for beginning, general in (
+            ("needs at least as much memory", "needs at least as much memory as one that ran out"),
+            ("cannot be faster", "even at the GPUs' peak slower than the best"),
+            ("estimated", "estimated behind the best, beyond the estimate's error")):
+        if detail.startswith(beginning):
+            return general
+    return "fits without what only saves memory" if "every pair of trials so far was slower" in detail else detail
+
+
 def skip_reasons(result: "SearchResult") -> list[tuple[str, int]]:
     """Reasons in general words, with how many configurations each skipped."""
-    counts: Counter = Counter()
-    for record in result.skipped:
-        text = record.detail
-        if text.startswith("needs at least as much memory"):
-            counts["needs at least as much memory as one that ran out"] += 1
-        elif "and every pair of trials so far was slower" in text:
-            counts["fits without what only saves memory"] += 1
-        elif text.startswith("cannot be faster"):
-            counts["even at the GPUs' peak slower than the best"] += 1
-        elif text.startswith("estimated"):
-            counts["estimated slower than the best, beyond the estimate's error"] += 1
-        else:
-            counts[text] += 1
-    return counts.most_common()
+    return Counter(general_reason(r.detail) for r in result.skipped).most_common()
+
+
+def counts(result: "SearchResult") -> str:
+    kinds = Counter(r.kind for r in result.records)
+    return " · ".join(f"{kinds[kind]} {kind}" for kind in outcome.KINDS if kinds[kind])
 
 
 def table(result: "SearchResult", most: int = SHOWN) -> list[list[str]]:
@@ -135,9 +138,7 @@ def _behind(change: compare.Difference) -> str:
 
 def text(result: "SearchResult", width: int = 110) -> str:
     lines = [""]
-    kinds = Counter(r.kind for r in result.records)
-    counted = " · ".join(f"{kinds[kind]} {kind}" for kind in outcome.KINDS if kinds[kind])
-    lines.append(f"  {len(result.records)} configurations: {counted}")
+    lines.append(f"  {len(result.records)} configurations: {counts(result)}")
     for what, count in skip_reasons(result):
         lines.append(f"    {count} skipped: {what}")
     if result.best is None:

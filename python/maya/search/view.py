@@ -37,7 +37,7 @@ def goal_text(name: str, value: float) -> str:
         return milliseconds(value)
     goal = GOALS[name]
     if goal.unit == "$":
-        return f"${value:,.0f}" if value >= 1000 else f"${value:,.2f}" if value >= 0.1 else f"${value:.4g}"
+        return f"${value:,.0f}" if value >= 1000 else f"${value:,.2f}" if value >= 10 else f"${value:.4g}"
     digits = ",.0f" if value >= 100 else ".3g"
     return f"{value:{digits}} {goal.unit}".replace(" /s", "/s")
 

@@ -1,0 +1,59 @@
+"""The uncertainty of a difference: what two configurations share cancels."""
+
+import pathlib
+
+from conftest import LAYOUTS
+
+from maya.search import compare
+from maya.search.space import Space
+from maya.search.store import Record
+
+SPACE = Space.parse(LAYOUTS.encode(), pathlib.Path("space.toml"))
+
+
+def record(families, ops=(), gpu="a", number=0):
+    step = sum(ms for ms, _ in families.values())
+    return Record(number, {}, "ok", key=str(number), goals=[step], prediction={
+        "gpu": gpu, "common_error": 0.05, "step": {"ms": step, "low_ms": 0.9 * step, "high_ms": 1.1 * step}, "op_ms": list(ops),
+        "families": [{"family": f, "ms": ms, "low_ms": ms * (1 - e), "high_ms": ms * (1 + e)} for f, (ms, e) in families.items()]})
+
+
+def test_the_same_configuration_has_no_difference():
+    a = record({"gemm": (80, 0.1), "communication within a node": (20, 0.3)})
+    change = compare.difference(SPACE, a, a)
+    assert change.percent == 0 and change.plus_minus == 0 and change.tied
+
+
+def test_common_errors_cancel():
+    a = record({"gemm": (80, 0.1), "host": (20, 0.1)})
+    b = record({"gemm": (88, 0.1), "host": (22, 0.1)})  # 10 % more of everything
+    change = compare.difference(SPACE, a, b)
+    assert abs(change.percent - 10) < 1e-9 and change.plus_minus < 1e-9 and not change.tied
+
+
+def test_different_shares_are_uncertain():
+    a = record({"gemm": (80, 0.1), "communication within a node": (20, 0.3)})
+    b = record({"gemm": (80, 0.1), "communication within a node": (24, 0.3)})
+    change = compare.difference(SPACE, a, b)
+    assert abs(change.percent - 4) < 1e-9
+    assert 0.5 < change.plus_minus < 1.5  # far below the 10 % of either
+    more = compare.difference(SPACE, a, record({"gemm": (50, 0.1), "communication within a node": (54, 0.3)}))
+    assert more.plus_minus > 5 and more.tied
+
+
+def test_other_shapes_and_other_gpus_share_less():
+    same = [["gemm", "x", 80.0]]
+    a = record({"gemm": (80, 0.1)}, same)
+    b = record({"gemm": (84, 0.1)}, same)
+    c = record({"gemm": (84, 0.1)}, [["gemm", "y", 84.0]])
+    d = record({"gemm": (84, 0.1)}, same, gpu="b")
+    assert compare.difference(SPACE, a, b).plus_minus == 0
+    assert compare.difference(SPACE, a, c).plus_minus > 5
+    assert compare.difference(SPACE, a, d).plus_minus > 5
+
+
+def test_ties():
+    a = record({"gemm": (80, 0.1), "host": (20, 0.1)}, number=0)
+    b = record({"gemm": (70, 0.1), "host": (30.5, 0.3)}, number=1)
+    c = record({"gemm": (160, 0.1), "host": (40, 0.1)}, number=2)
+    assert [r.number for r in compare.tied_with_first(SPACE, [a, b, c])] == [0, 1]
