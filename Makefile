@@ -65,6 +65,9 @@ endif
 matrix: build   ## environments of matrix.toml, all or those named after it; writes docs/compatibility.md
 	.venv/bin/python tools/matrix $(ENVIRONMENTS)
 
+regret: build ## is the layout we would choose the measured best? SWEEPS=folder of measured tables
+	.venv/bin/python validation/regret/predict.py $(SWEEPS) && .venv/bin/python validation/regret/judge.py $(SWEEPS) --detail
+
 validate: build ## published training steps against predictions; SET=all for the sweeps
 	@tools/setup workloads
 	.venv/bin/maya validate --set $(or $(SET),quick)

@@ -4,8 +4,10 @@ RMSNorm, rotary positions, SwiGLU, vocabulary of 128,000, with or without sequen
     torchrun --nnodes 8 --nproc-per-node 8 llama_3d.py --layers 80 --width 8192 --heads 64 --inner 22016 --tensor 4 --pipeline 4 \
         --batch 1 --micro-batches 128
 
-Their trainer's parts that the paper does not give are Megatron-LM's: what stages send each other, gradients summed in BF16 and
-reduced once a step, the optimizer's share of each data rank updated in FP32 and gathered in BF16.
+What it does between layers is what their trainer does (github.com/Aleph-Alpha/scaling): each column-parallel product has an all-reduce of
+its own in the backward pass, and nothing runs beside it; with sequence parallelism the norm's output is gathered once for all products that
+read it; stages send and receive one tensor at a time; gradients are summed in BF16 and all-reduced in FP32 once a step, and each
+data rank updates its share of the parameters and passes it on.
 """
 
 from __future__ import annotations
@@ -23,7 +25,35 @@ from torch.utils.checkpoint import checkpoint
 
 import megatron
 from common import finish, measure
-from megatron import ColumnProduct, Places, RowSum, SumOfRanks
+from megatron import Places, RowSum, SumOfRanks, gathered, scattered
+
+
+class Copy(torch.autograd.Function):
+    """The input of a column-parallel product: its gradient is a sum over the tensor ranks."""
+
+    @staticmethod
+    def forward(context, x, places):
+        context.places = places
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, grad):
+        grad = grad.contiguous()
+        dist.all_reduce(grad, group=context.places.tensor_group)
+        return grad, None
+
+
+class Gather(torch.autograd.Function):
+    """Along the sequence, in front of tensor-parallel products."""
+
+    @staticmethod
+    def forward(context, x, places):
+        context.places = places
+        return gathered(x, places)[0]
+
+    @staticmethod
+    def backward(context, grad):
+        return scattered(grad, context.places)[0], None
 
 
 class Norm(nn.Module):
@@ -56,23 +86,26 @@ class Layer(nn.Module):
         angles = torch.outer(torch.arange(args.length), torch.arange(self.head // 2)).repeat(1, 2)[:, None, None]
         self.cos, self.sin = angles.cos(), angles.sin()
 
+    def normed(self, norm, x):
+        x = norm(x)
+        return Gather.apply(x, self.places) if self.args.sequence_parallel and self.places.tensor > 1 else x
+
     def column(self, x, weight):
-        if self.places.tensor == 1:
-            return F.linear(x, weight)
-        return ColumnProduct.apply(x, weight, self.places, self.args.sequence_parallel)
+        alone = self.places.tensor == 1 or self.args.sequence_parallel
+        return F.linear(x if alone else Copy.apply(x, self.places), weight)
 
     def row(self, x, weight):
         y = F.linear(x, weight)
         return y if self.places.tensor == 1 else RowSum.apply(y, self.places, self.args.sequence_parallel)
 
     def forward(self, x):
-        qkv = self.column(self.norm1(x), self.qkv)
+        qkv = self.column(self.normed(self.norm1, x), self.qkv)
         length, batch, _ = qkv.shape
         q, k, v = qkv.view(length, batch, self.heads, 3 * self.head).chunk(3, dim=-1)
         q, k = rotated(q, self.cos, self.sin), rotated(k, self.cos, self.sin)
         y = F.scaled_dot_product_attention(*(t.permute(1, 2, 0, 3) for t in (q, k, v)), is_causal=True)
         x = x + self.row(y.permute(2, 0, 1, 3).reshape(length, batch, -1), self.out)
-        y = self.norm2(x)
+        y = self.normed(self.norm2, x)
         return x + self.row(F.silu(self.column(y, self.gate)) * self.column(y, self.up), self.down)
 
 
@@ -100,7 +133,8 @@ class Chunk(nn.Module):
         if self.places.tensor == 1:
             return F.cross_entropy(F.linear(x, self.head).float().flatten(0, 1), targets.flatten())
         group = self.places.tensor_group
-        logits = ColumnProduct.apply(x, self.head, self.places, self.args.sequence_parallel).float()
+        x = Gather.apply(x, self.places) if self.args.sequence_parallel else Copy.apply(x, self.places)
+        logits = F.linear(x, self.head).float()
         highest = logits.detach().amax(-1)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=group)
         logits = logits - highest[..., None]
@@ -120,6 +154,16 @@ class Wires(megatron.Wires):
     def empty(self):
         elements = math.prod(self.shape) // (1 if self.args.sequence_parallel else self.places.tensor)
         return torch.empty(elements, dtype=torch.bfloat16, device="cuda")
+
+    def exchange(self, send_next=None, send_prev=None, recv_prev=False, recv_next=False):
+        """One after the other; even stages send before they receive, so that nobody waits for himself."""
+        from_prev, from_next = self.empty() if recv_prev else None, self.empty() if recv_next else None
+        before, after = self.places.before, self.places.after
+        sends = [(dist.send, self.piece(x), to) for x, to in ((send_next, after), (send_prev, before)) if x is not None]
+        receives = [(dist.recv, x, of) for x, of in ((from_prev, before), (from_next, after)) if x is not None]
+        for call, x, peer in sends + receives if self.places.stage % 2 == 0 else receives + sends:
+            call(x, peer)
+        return self.whole(from_prev), self.whole(from_next)
 
     def whole(self, x):
         if self.places.tensor == 1:
@@ -167,11 +211,14 @@ class Trainer(megatron.Trainer):
             flat = torch.cat([g.reshape(-1) for g in norms])
             dist.all_reduce(flat, group=places.tensor_group)
             torch._foreach_copy_([g.view(-1) for g in norms], list(flat.split([g.numel() for g in norms])))
-        share = self.buffer
         if places.data > 1:
-            share = torch.empty(self.share, dtype=self.buffer.dtype, device=self.device)
-            dist.reduce_scatter_tensor(share, self.buffer, group=places.data_group)
-        self.master.grad = share.float()
+            for bucket in self.buffer.split(500_000_000):
+                whole = bucket.div_(places.data).float()
+                dist.all_reduce(whole, group=places.data_group)
+                bucket.copy_(whole)
+                del whole
+        first = (dist.get_rank() // places.tensor % places.data) * self.share
+        self.master.grad = self.buffer[first:first + self.share].float()
         square = self.master.grad.square().sum()
         dist.all_reduce(square)
         self.master.grad.mul_(min(1.0, 1.0 / (square.item() ** 0.5 + 1.0)))
