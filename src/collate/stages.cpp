@@ -177,7 +177,8 @@ class Stretch {
       if (takes_device_memory(records, i)) taken = i;
       if (records[i].kind == Kind::tensor_allocate) {
         any = true;
-        const std::uint64_t bytes = allocator.allocate(i, links_->bytes(0, i), records[i].stream);
+        const std::uint64_t bytes = allocator.allocate(
+            i, links_->bytes(links_->family(0, i)), records[i].stream);
         const bool recorded = taken != no_link && taken + 2 == i;
         if (recorded != (bytes > 0)) return false;
         if (recorded && std::bit_cast<trace::Wide>(records[taken - 1]).y != bytes) return false;
@@ -262,7 +263,7 @@ class Stretch {
           if (s_.knows_memory_) allocate(i, family, r);
           return;
         case Kind::tensor_release:
-          if (s_.knows_memory_) allocator_.release(meant(i, family));
+          if (s_.knows_memory_) allocator_.release(meant(i));
           return;
         case Kind::event_record:
           r.value = latest_[i] = ++events_;
@@ -271,7 +272,7 @@ class Stretch {
         case Kind::stream_wait_event:
         case Kind::event_synchronize:
         case Kind::event_query:
-          r.value = meant(i, family);
+          r.value = meant(i);
           break;
         case Kind::point_to_point:
           r.value = moved(r.value, shift_[r.aux]);
@@ -301,7 +302,7 @@ class Stretch {
     }
 
     void allocate(std::uint32_t i, std::uint32_t family, const Record& r) {
-      const std::uint64_t bytes = allocator_.allocate(++tensors_, s_.links_->bytes(0, i), r.stream);
+      const std::uint64_t bytes = allocator_.allocate(++tensors_, s_.links_->bytes(family), r.stream);
       made_[family].push_back(tensors_);
       latest_[i] = tensors_;
       if (bytes == 0) return;
@@ -319,16 +320,13 @@ class Stretch {
     // The event or tensor that a record refers to; 0: none. By its number in the family where the
     // recorded stages agree on it; else what was made last from the record that the stand-in's
     // refers to; else the last of the family.
-    std::uint32_t meant(std::uint32_t i, std::uint32_t family) {
-      const auto& made = made_[family];
-      const std::uint32_t number = referred_[family]++, link = s_.links_->link(0, i);
-      if (s_.links_->consistent(family)) {
-        const std::uint32_t target =
-            s_.links_->target(family, number, static_cast<std::uint32_t>(made.size()));
-        if (target == no_link) return 0;
-        if (target < made.size()) return made[target];
-      }
+    std::uint32_t meant(std::uint32_t i) {
+      const std::uint32_t link = s_.links_->link(0, i);
       if (link == no_link) return 0;
+      const std::uint32_t family = s_.links_->family(0, link);
+      const auto& made = made_[family];
+      const std::uint32_t target = s_.links_->target(family, referred_[family]++);
+      if (target < made.size()) return made[target];
       if (latest_[link] != 0) return latest_[link];
       return made.empty() ? 0 : made.back();
     }
