@@ -88,19 +88,40 @@ std::vector<std::uint32_t> links_of(const trace::Recording& recording) {
   return result;
 }
 
-// Per event: the letter of the block with work that waits for it first, plus one; 0 for none.
-std::vector<std::uint32_t> waiting_letters(const trace::Recording& recording, const Blocks& blocks,
-                                           const std::vector<std::uint32_t>& links,
-                                           const std::vector<bool>& works) {
-  std::vector<std::uint32_t> result(recording.records.size());
+// Per event: the block with work that waits for it first, or no_link.
+std::vector<std::uint32_t> waiting_blocks(const trace::Recording& recording, const Blocks& blocks,
+                                          const std::vector<std::uint32_t>& links,
+                                          const std::vector<bool>& works) {
+  std::vector<std::uint32_t> result(recording.records.size(), no_link);
   std::vector<std::uint32_t> next(works.size());  // per block: the next with work, this included
-  for (std::size_t b = works.size(), after = 0; b-- > 0; next[b] = static_cast<std::uint32_t>(after))
-    if (works[b]) after = blocks.letters[b] + 1;
+  std::uint32_t after = no_link;
+  for (std::size_t b = works.size(); b-- > 0; next[b] = after)
+    if (works[b]) after = static_cast<std::uint32_t>(b);
   for (std::size_t b = 0; b < works.size(); ++b)
     for (std::uint32_t i = blocks.begin[b]; i < blocks.begin[b + 1]; ++i)
       if (recording.records[i].kind != Kind::tensor_release && links[i] != no_link &&
-          result[links[i]] == 0)
+          result[links[i]] == no_link)
         result[links[i]] = next[b];
+  return result;
+}
+
+// Per block: how far the peers are that get the next messages that are sent behind it. Of two parts
+// of a model on one rank, one may send its results to the next stage and the other to the one before.
+std::vector<std::uint64_t> directions(const trace::Recording& recording, const Blocks& blocks) {
+  std::vector<std::uint64_t> result(blocks.letters.size());
+  std::uint64_t next = 0;
+  for (std::size_t b = result.size(); b-- > 0;) {
+    result[b] = next;
+    std::uint64_t own = 0;
+    for (std::uint32_t i = blocks.begin[b]; i < blocks.begin[b + 1]; ++i) {
+      const Record& r = recording.records[i];
+      if (r.kind != Kind::point_to_point) continue;
+      const auto& message = std::get<PointToPoint>(recording.ops[r.value].work);
+      const std::int32_t distance = message.peer - recording.communicators[r.aux].rank;
+      if (message.send) own += mix(3, static_cast<std::uint32_t>(distance));
+    }
+    if (own != 0) next = own;
+  }
   return result;
 }
 
@@ -109,43 +130,63 @@ std::vector<std::uint32_t> waiting_letters(const trace::Recording& recording, co
 Links::Links(std::span<const trace::Recording* const> recordings,
              std::span<const Blocks* const> blocks) {
   std::unordered_map<std::uint64_t, std::uint32_t> number_of;
+  auto number = [&](std::uint64_t key) {
+    const auto [at, fresh] =
+        number_of.try_emplace(key, static_cast<std::uint32_t>(families_.size()));
+    if (fresh) families_.emplace_back();
+    return at->second;
+  };
+  std::vector<std::vector<std::uint64_t>> direction_of(recordings.size());  // by record
   for (std::size_t k = 0; k < recordings.size(); ++k) {
     const auto& records = recordings[k]->records;
     const auto& letters = blocks[k]->letters;
     link_of_.push_back(links_of(*recordings[k]));
     family_of_.emplace_back(records.size(), no_link);
+    direction_of[k].resize(records.size());
     const std::vector<bool> works = working(*recordings[k], *blocks[k]);
-    const auto waiting = waiting_letters(*recordings[k], *blocks[k], link_of_[k], works);
+    const auto waiting = waiting_blocks(*recordings[k], *blocks[k], link_of_[k], works);
+    const auto direction = directions(*recordings[k], *blocks[k]);
     LastWork last_work(*recordings[k]);
     for (std::size_t b = 0; b < letters.size(); ++b) {
       std::unordered_map<std::uint64_t, std::uint64_t> behind;  // tensors behind the same record
       for (std::uint32_t i = blocks[k]->begin[b]; i < blocks[k]->begin[b + 1]; ++i) {
         const Record& r = records[i];
         last_work.see(r);
-        std::uint64_t key = 0;
         if (r.kind == Kind::event_record) {
-          key = mix(last_work.event(r), waiting[i]);
+          const std::uint32_t by = waiting[i];
+          family_of_[k][i] = number(mix(last_work.event(r), by == no_link ? 0 : letters[by] + 1));
+          if (by != no_link) direction_of[k][i] = direction[by];
         } else if (r.kind == Kind::tensor_allocate) {
           // What stands between messages is alike for many: by what comes next.
           const std::uint64_t next = works[b] || b + 1 == letters.size() ? 0 : letters[b + 1] + 1;
           const std::uint64_t place = blocks[k]->place[i];
-          key = mix(mix(letters[b], next), mix(place, ++behind[place]));
-        } else {
-          continue;
+          family_of_[k][i] = number(mix(mix(letters[b], next), mix(place, ++behind[place])));
+          direction_of[k][i] = direction[b];
+          std::uint64_t& bytes = families_[family_of_[k][i]].bytes;
+          bytes = std::min(bytes, std::bit_cast<trace::Wide>(records[i - 1]).y);
         }
-        const auto [at, fresh] =
-            number_of.try_emplace(key, static_cast<std::uint32_t>(families_.size()));
-        if (fresh) families_.emplace_back();
-        family_of_[k][i] = at->second;
-        if (r.kind == Kind::tensor_allocate)
-          families_[at->second].bytes = std::min(families_[at->second].bytes,
-                                                 std::bit_cast<trace::Wide>(records[i - 1]).y);
       }
     }
   }
-  for (std::size_t k = 0; k < recordings.size(); ++k) {
+  count_references(recordings.size());
+  // Families that the stages do not agree on may be several in one.
+  std::vector<bool> agreed;
+  for (const Family& family : families_) agreed.push_back(family.agreed);
+  for (std::size_t k = 0; k < recordings.size(); ++k)
+    for (std::size_t i = 0; i < family_of_[k].size(); ++i) {
+      const std::uint32_t whole = family_of_[k][i];
+      if (whole == no_link || agreed[whole]) continue;
+      family_of_[k][i] = number(mix(mix(17, whole), direction_of[k][i]));
+      families_[family_of_[k][i]].bytes = families_[whole].bytes;
+    }
+  count_references(recordings.size());
+}
+
+void Links::count_references(std::size_t recordings) {
+  for (Family& family : families_) family.numbers.clear(), family.agreed = true;
+  for (std::size_t k = 0; k < recordings; ++k) {
     std::vector<std::vector<std::uint32_t>> numbers(families_.size());
-    std::vector<std::uint32_t> made(families_.size()), number(recordings[k]->records.size());
+    std::vector<std::uint32_t> made(families_.size()), number(family_of_[k].size());
     for (std::uint32_t i = 0; i < number.size(); ++i) {
       if (family_of_[k][i] != no_link) number[i] = made[family_of_[k][i]]++;
       if (const std::uint32_t link = link_of_[k][i]; link != no_link)

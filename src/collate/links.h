@@ -45,6 +45,8 @@ class Links {
     std::uint64_t bytes{UINT64_MAX};
   };
 
+  void count_references(std::size_t recordings);
+
   std::vector<std::vector<std::uint32_t>> family_of_, link_of_;  // by recording, record
   std::vector<Family> families_;
 };

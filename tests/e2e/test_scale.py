@@ -37,7 +37,9 @@ def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, argumen
     part = run(*words, out=tmp_path / "part", options=("--ranks", "unique"), timeout=1200)
     assert whole.code == 0 and part.code == 0, part.stderr
     a, b = whole.prediction, part.prediction
-    assert len(whole.recordings) == ranks and len(part.recordings) == 5, part.stderr
+    assert len(whole.recordings) == ranks
+    # Where the memory of the stages between cannot be worked out, more of them run.
+    assert len(part.recordings) == 5 or "memory does not follow" in part.stderr, part.stderr
     assert b["world_size"] == ranks
     assert b["step"]["ms"] == pytest.approx(a["step"]["ms"], rel=0.005)
     assert memory(b) == memory(a)
