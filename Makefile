@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: program build demo demo-search test test-ray lint format bench fuzz workloads sweeps validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz workloads scale sweeps validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ test: build     ## every test
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
 	.venv/bin/python tests/workloads/run.py --set all
+
+scale: build    ## deep pipelines of 8 to 32 ranks, with all ranks and with five stages
+	MAYA_LONG=1 .venv/bin/python -m pytest -q tests/e2e/test_scale.py
 
 sweeps: build   ## all operators of PyTorch's tests, language models of transformers, families of timm
 	@tools/setup workloads

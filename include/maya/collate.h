@@ -31,10 +31,23 @@ struct Options {
 // do not fit together, and when recordings of different jobs are mixed.
 Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options = {});
 
-// The ranks that must be recorded for the job to be known, from what one of them did: those it
-// exchanges messages with as stages of a pipeline do, and theirs. All others do what one of these
-// does.
+// The ranks that must be recorded for the job to be known, from what one of them did. One alone,
+// unless it is a stage of a pipeline: then one of each stage, or of a long pipeline the first, the
+// last and three between them, from which collate() works out the others. All other ranks do what
+// one of these does.
 std::vector<std::int32_t> needed_ranks(const trace::Recording& recording);
+
+// The stages of a pipeline that a rank, whose recording may have only begun, has sent to and
+// received from; empty while it has not.
+std::vector<std::int32_t> stages_both_ways(const trace::Recording& recording);
+
+// Further ranks to record, when stages of a pipeline turn out to differ by more than the order of
+// their work. None: all that was left out can be worked out from `recordings` (ascending ranks).
+struct MoreRanks {
+  std::vector<std::int32_t> ranks;
+  std::string why;
+};
+MoreRanks more_ranks(const std::vector<trace::Recording>& recordings);
 
 // The steps seen so far in a recording that may still be growing.
 struct SteadySteps {

@@ -1,6 +1,7 @@
 // Starts the processes of a run, passes signals on to them, and waits for them as a shell would.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Patience {
   double seconds_after_failure{20};
   // When the processes of a stopped job have left, their launchers get this long to end.
   double seconds_after_stop{15};
+  // Asked about twice a second: the commands have done all that is wanted of them, and are ended
+  // without further ado.
+  std::function<bool()> enough{};
 };
 
 class StopAfter;

@@ -133,6 +133,19 @@ void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, s
   writer_.append(wide, trace::Record{kind, flags, thread, host, stream, 0, value});
 }
 
+void Recorder::tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool) {
+  trace::Wide wide;
+  wide.thread = thread_number(), wide.x = static_cast<std::uint32_t>(address >> 32), wide.y = bytes;
+  writer_.append(wide, trace::Record{trace::Kind::tensor_allocate, 0, wide.thread, 0, pool, 0,
+                                     static_cast<std::uint32_t>(address)});
+}
+
+void Recorder::tensor_released(std::uint64_t address) {
+  writer_.append(trace::Record{trace::Kind::tensor_release, 0, thread_number(), 0, 0,
+                               static_cast<std::uint16_t>(address >> 32),
+                               static_cast<std::uint32_t>(address)});
+}
+
 std::uint32_t Recorder::define(std::uint64_t hash, Op op) {
   std::string bytes;
   trace::encode(op, bytes);

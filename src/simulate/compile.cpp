@@ -136,7 +136,7 @@ class ClassCompiler {
 
   void record(std::uint32_t index) {
     const Record& r = recording_.records[index];
-    if (r.kind == Kind::none) return;
+    if (r.kind == Kind::none || r.kind >= Kind::tensor_allocate) return;
     if (r.kind == Kind::wide) {
       wide_ = &r;
       return;

@@ -87,7 +87,7 @@ class Assembler {
       if (i + 1 < units) std::memcpy(&second, at(i + 1), sizeof second);
       if (second.kind == Kind::none) return tail ? "" : "half a wide entry";
       if (second.kind != Kind::allocate && second.kind != Kind::release &&
-          second.kind != Kind::out_of_memory)
+          second.kind != Kind::out_of_memory && second.kind != Kind::tensor_allocate)
         return "a wide entry without its record";
       out_.records.push_back(record), out_.records.push_back(second);
       i += 2;
@@ -96,7 +96,7 @@ class Assembler {
   }
 
  private:
-  static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::out_of_memory);
+  static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::tensor_release);
   static constexpr std::uint64_t any = std::uint64_t{1} << 32;
 
   // What `value` and `aux` of a record must stay below, by kind. Zero for what is not a plain
@@ -352,6 +352,10 @@ std::string_view name(Kind kind) {
       return "step_boundary";
     case Kind::out_of_memory:
       return "out_of_memory";
+    case Kind::tensor_allocate:
+      return "tensor_allocate";
+    case Kind::tensor_release:
+      return "tensor_release";
   }
   return "unknown";
 }
