@@ -71,8 +71,8 @@ MAYA_EXPORT int module_variable(Module& module, const char* name, std::uint64_t 
                                 std::uint64_t& address, std::uint64_t& bytes);
 // Of a resolved function.
 struct KernelAttributes {
-  int static_shared{}, local_bytes{}, registers{}, max_threads{}, version{}, max_dynamic_shared{},
-      carveout{};
+  int static_shared{}, local_bytes{}, registers{}, max_threads{}, max_dynamic_shared{}, carveout{};
+  int ptx_version{}, binary_version{};
 };
 MAYA_EXPORT KernelAttributes kernel_attributes(const Function& function);
 MAYA_EXPORT int set_kernel_attribute(Function& function, int attribute, int value);
