@@ -218,8 +218,8 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction
                  : gpu.memory_bytes;
     for (std::int32_t rank : rank_class.ranks)
       prediction.memory.push_back(
-          {rank, use.peak_bytes + context, use.peak_bytes, context, capacity,
-           static_cast<std::uint32_t>(use.recovered)});
+          {rank, use.peak_bytes + context, use.reserved_bytes, context, use.communicator_bytes,
+           capacity, static_cast<std::uint32_t>(use.recovered)});
 
     const std::int32_t recorded = rank_class.representative;
     if (use.refusal && !trained_after(job, rank_class, use.refusal->record)) {

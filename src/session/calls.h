@@ -32,6 +32,8 @@ MAYA_EXPORT int event_elapsed(float* milliseconds, void* start, void* end);
 // Memory
 // -------------------------------------------------------------------------------------------
 MAYA_EXPORT int allocate(void** address, std::uint64_t bytes, device::MemoryKind kind);
+// For a library's own use: also while a graph is captured.
+MAYA_EXPORT int take(void** address, std::uint64_t bytes, device::MemoryKind kind);
 MAYA_EXPORT int release(void* address);
 MAYA_EXPORT int allocate_async(void** address, std::uint64_t bytes, Pool* pool, void* stream);
 MAYA_EXPORT int release_async(void* address, void* stream);
