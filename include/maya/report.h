@@ -40,9 +40,10 @@ struct BreakdownMs {
 
 struct RankMemory {
   std::int32_t rank{};
-  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak: reserved + context
+  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak
   std::int64_t reserved_bytes{};  // peak of what the program took (torch: max_memory_reserved)
-  std::int64_t context_bytes{};   // CUDA context, modules, communicators
+  std::int64_t context_bytes{};   // CUDA context, modules
+  std::int64_t communicator_bytes{};  // NCCL's buffers
   std::int64_t capacity_bytes{};  // the GPU's memory
   // Times the allocator ran out, gave back its cache and went on: the step is slower for it.
   std::uint32_t allocator_retries{};

@@ -105,7 +105,8 @@ enum class MemoryKind : std::uint8_t {
   mapped /* cuMemMap */,
   managed,
   pinned,
-  context
+  context,
+  communicator /* NCCL's buffers */
 };
 
 struct GraphNode {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 
 #include "device/lz4.h"
@@ -112,6 +113,16 @@ int elf_capability(const std::vector<char>& bytes) {
   int low = static_cast<int>(header.e_flags & 0xff),
       high = static_cast<int>((header.e_flags >> 8) & 0xff);
   return header.e_ident[EI_ABIVERSION] >= 8 ? high : low;
+}
+
+// Of a line such as ".target sm_90a, texmode_independent"; 0: none.
+int ptx_target(std::string_view text) {
+  std::size_t at = text.find(".target");
+  at = at == std::string_view::npos ? at : text.find("sm_", at);
+  int capability = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(text.data() + at + 3, text.data() + text.size(), capability);
+  return capability;
 }
 
 // A checked view of an ELF image's sections.
@@ -310,7 +321,9 @@ ImageSet unpack(const void* data, int capability) {
   std::uint32_t magic;
   std::memcpy(&magic, data, 4);
   if (magic != container_magic) {
-    set.images.push_back(Image{{begin, begin + total}, true, capability});
+    Image image{{begin, begin + total}, true, 0};
+    image.capability = ptx_target(image.ptx());
+    set.images.push_back(std::move(image));
     return set;
   }
   struct Candidate {
@@ -354,7 +367,12 @@ ImageSet unpack(const void* data, int capability) {
 }
 
 std::unordered_map<std::string, KernelCode> kernels(const Image& image) {
-  return image.is_ptx ? ptx_kernels(image.ptx()) : elf_kernels(image);
+  auto found = image.is_ptx ? ptx_kernels(image.ptx()) : elf_kernels(image);
+  for (auto& [name, code] : found) {
+    code.ptx_version = image.capability;
+    code.binary_version = image.is_ptx ? 0 : image.capability;
+  }
+  return found;
 }
 
 std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {

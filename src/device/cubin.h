@@ -18,6 +18,9 @@ struct KernelCode {
   std::uint32_t static_shared{};
   std::uint32_t local_bytes{};
   std::uint32_t max_threads{};  // __launch_bounds__; 0: none
+  // Of the image it came from, which may be older than the GPU: libraries choose their launch
+  // parameters by it (CUB). Code from PTX is built for the GPU itself.
+  int ptx_version{}, binary_version{};
 };
 
 // One loadable image for the emulated GPU: an unpacked cubin or PTX text.

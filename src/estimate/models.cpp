@@ -224,7 +224,7 @@ Models::Raw Models::triton(const TritonKernel& w) const {
   const double tensor = d(w.tensor_flops) / (0.6 * chip_.rate(w.dtype));
   const double plain = d(w.flops) / (0.5 * chip_.rate(DType::f32));
   return {std::max(ns, model.params.floor_ns + std::max(tensor, plain)),
-          w.exact ? &model.confidence : &unknown_};
+          w.exact && w.loops == Loops::counted ? &model.confidence : &unknown_};
 }
 
 Models::Raw Models::raw(const Op& op) const {

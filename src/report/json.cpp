@@ -98,6 +98,7 @@ std::string to_json(const Prediction& p) {
                               {"peak_bytes", memory.peak_bytes},
                               {"reserved_bytes", memory.reserved_bytes},
                               {"context_bytes", memory.context_bytes},
+                              {"communicator_bytes", memory.communicator_bytes},
                               {"capacity_bytes", memory.capacity_bytes},
                               {"allocator_retries", memory.allocator_retries}});
   json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
@@ -186,6 +187,7 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     for (const auto& memory : json.at("memory"))
       p.memory.push_back({memory.at("rank"), memory.at("peak_bytes"), memory.at("reserved_bytes"),
                           memory.value("context_bytes", std::int64_t{0}),
+                          memory.value("communicator_bytes", std::int64_t{0}),
                           memory.at("capacity_bytes"),
                           memory.value("allocator_retries", std::uint32_t{0})});
     if (const auto& oom = json.at("out_of_memory"); !oom.is_null()) {

@@ -242,7 +242,7 @@ TEST(Summary, StaysWithinFortyLinesWhateverHappens) {
   p.notes.assign(30, "something to know");
   p.memory.clear();
   for (int rank = 0; rank < 64; ++rank)
-    p.memory.push_back({rank, rank * gib, rank * gib, 0, 80 * gib});
+    p.memory.push_back({rank, rank * gib, rank * gib, 0, 0, 80 * gib});
   const std::string text = summary(p);
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
 }

@@ -41,12 +41,15 @@ int allocate(void** address, std::uint64_t bytes, device::MemoryKind kind) {
   if (int error = touch()) return error;
   if (address == nullptr) return code::invalid_value;
   if (int error = check_unsafe()) return error;
-  State& s = state();
   if (bytes == 0) {
     *address = nullptr;
     return code::success;
   }
-  auto allocation = s.memory.allocate(thread().device, bytes, kind);
+  return take(address, bytes, kind);
+}
+
+int take(void** address, std::uint64_t bytes, device::MemoryKind kind) {
+  auto allocation = state().memory.allocate(thread().device, bytes, kind);
   if (!allocation) return refuse(bytes, kind);
   record_allocation(trace::Kind::allocate, *allocation);
   *address = reinterpret_cast<void*>(allocation->address);

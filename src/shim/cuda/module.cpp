@@ -76,8 +76,10 @@ int get_attribute(int* value, int attribute, void* handle) {
       *value = known.registers;
       return 0;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = known.ptx_version;
+      return 0;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = known.version;
+      *value = known.binary_version;
       return 0;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = known.max_dynamic_shared;
