@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "cost/job_estimator.h"
 #include "maya/collate.h"
 #include "maya/estimate.h"
 #include "maya/network.h"
@@ -103,6 +104,14 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
   return {recording.identity.environment.begin(), recording.identity.environment.end()};
 }
 
+// The generation of libraries that ran, where the recording says.
+estimate::Libraries libraries_of(const trace::Recording& recording) {
+  estimate::Libraries libraries;
+  for (const auto& [library, version] : recording.identity.versions)
+    if (library == "torch") libraries.torch = version;
+  return libraries;
+}
+
 // A command that failed, was killed or ran out of memory. Its recordings end anywhere, and what
 // repeats in them need not be a step.
 bool ended_badly(const Run& run) {
@@ -139,8 +148,8 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   if (run->file.stopped) collate::cut_to_common_steps(run->recordings);
   const bool works = any_work(run->recordings);
 
-  auto estimator =
-      estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration);
+  auto estimator = estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration,
+                                            libraries_of(run->recordings[0]));
   if (!estimator) return estimator.error();
   const std::map<std::string, std::string> environment = environment_of(run->recordings[0]);
   Result<std::unique_ptr<network::Network>> made = network::open_network(*cluster, environment);
@@ -149,11 +158,11 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   if (identity.world_size > 1)
     for (std::string& note : network::environment_notes(environment))
       run->notes.push_back(std::move(note));
-  const ScaledEstimator scaled_estimator(**estimator, *settings);
+  const cost::JobEstimator in_job(**estimator, *cluster);
+  const ScaledEstimator scaled_estimator(in_job, *settings);
   const ScaledNetwork scaled_network(*network, *settings);
   const estimate::Estimator& use_estimator =
-      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator)
-                               : **estimator;
+      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator) : in_job;
   const network::Network& use_network =
       settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
 

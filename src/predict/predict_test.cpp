@@ -115,6 +115,26 @@ TEST_F(EndToEnd, PredictsAStep) {
   EXPECT_NEAR(b.compute + b.exposed_communication + b.copy + b.idle, p.step->ms, 0.02 * p.step->ms);
 }
 
+// One cost per op: what the report says of single ops is what the timeline ran.
+TEST_F(EndToEnd, OpsAddUpToTheTimeTheGpuWasBusy) {
+  sample::Shape alone;
+  alone.ranks = 1;
+  const Folder own;
+  sample::write_run(own.path, alone);
+  Options options;
+  options.keep_spans = true;
+  const auto outcome = predict_run(own.path, options);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  const report::Prediction& p = outcome->prediction;
+  double sum = 0, products = 0;
+  for (const report::OpCost& op : p.ops) {
+    sum += op.ms;
+    if (op.kind == "gemm") products += op.ms;
+  }
+  EXPECT_GT(products, 0.2 * sum);  // some of it is slower in a job than alone
+  EXPECT_NEAR(sum, p.breakdown.compute + p.breakdown.copy, 1e-3 * sum);
+}
+
 TEST_F(EndToEnd, TheSameRecordingGivesTheSameBytes) {
   EXPECT_EQ(report::to_json(predicted().prediction), report::to_json(predicted().prediction));
 }

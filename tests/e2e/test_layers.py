@@ -13,6 +13,7 @@ MAY_USE = {
     "device": {"op"},
     "estimate": {"op", "catalog"},
     "network": {"op", "catalog", "estimate"},
+    "cost": {"op", "catalog", "estimate"},
     "session": {"abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
     "collate": {"op", "trace"},
