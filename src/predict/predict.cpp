@@ -11,6 +11,9 @@
 #include <map>
 #include <sstream>
 
+#include "base/files.h"
+#include "base/secrets.h"
+#include "base/visible.h"
 #include "cost/job_estimator.h"
 #include "maya/collate.h"
 #include "maya/estimate.h"
@@ -53,11 +56,27 @@ collate::Options collate_options(const Options& options, const catalog::Cluster&
   return result;
 }
 
-// The recording machine against the reference host: both have run the same benchmark. 0: not known.
-double recorded_speed(const catalog::Catalog& catalog, const RunFile& file) {
-  if (file.recorded_speed > 0 || file.benchmark_us <= 0) return file.recorded_speed;
-  const double reference = reference_benchmark_us(catalog.directory());
-  return reference > 0 ? std::clamp(reference / file.benchmark_us, 0.05, 20.0) : 0;
+// The recording machine against the reference host: both have run the same benchmark. 0: not known,
+// and said, because host times may then be off by the ratio of the two machines.
+double recorded_speed(const catalog::Catalog& catalog, const RunFile& file,
+                      std::vector<std::string>& notes) {
+  constexpr double least = 0.1, most = 10;  // no machine that runs PyTorch is outside
+  double speed = file.recorded_speed;
+  if (speed <= 0 && file.benchmark_us > 0) {
+    const double reference = reference_benchmark_us(catalog.directory());
+    if (reference <= 0) return 0;
+    speed = reference / file.benchmark_us;
+  }
+  if (speed >= least && speed <= most) return speed;
+  notes.push_back(
+      fmt::format("{}: host times are taken as they were recorded; record the run again "
+                  "if they matter",
+                  speed > 0 ? fmt::format("run.toml says that the recording machine is "
+                                          "{:.3g} times the reference host, which is "
+                                          "not plausible",
+                                          speed)
+                            : "run.toml does not say how fast the recording machine is"));
+  return 0;
 }
 
 bool any_work(const std::vector<trace::Recording>& recordings) {
@@ -141,7 +160,7 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   Result<catalog::Cluster> cluster = catalog->cluster(spec, settings->cluster);
   if (!cluster) return cluster.error();
   // The recording machine's speed belongs to the recording, unless the user says otherwise.
-  if (const double speed = recorded_speed(*catalog, run->file); speed > 0)
+  if (const double speed = recorded_speed(*catalog, run->file, run->notes); speed > 0)
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
@@ -208,26 +227,19 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   outcome.prediction.settings = options.settings;
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
+  // Again on the way out: recordings of earlier versions hold the command as it was typed.
+  outcome.prediction.command =
+      base::visible(base::without_secrets(std::string_view(outcome.prediction.command)));
   return outcome;
 }
 
 Status write_file(const std::string& path, const std::string& bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file != nullptr;
-  if (good) good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const int first_error = errno;
-  if (file) good = std::fclose(file) == 0 && good;
-  if (good) return {};
-  return Error{
-      fmt::format("cannot write {}: {}", path, std::strerror(first_error ? first_error : errno))};
+  return base::write_file(path, bytes);
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  constexpr std::size_t most = 256 << 20;  // a prediction of ten thousand ranks has a few MB
+  return base::read_file(path, most);
 }
 
 Status write_results(const std::string& directory, const Outcome& outcome) {

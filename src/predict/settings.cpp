@@ -26,12 +26,14 @@ std::vector<std::string> families() {
 }
 
 Result<double> number(const std::string& key, const std::string& text, bool zero) {
+  const double largest = zero ? 1e6 : 1e15;  // factors; tokens of a step
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
-      value < 0 || (!zero && value == 0))
-    return Error{fmt::format("--set {}={}: expected a number {} 0, for example {}={}", key, text,
-                             zero ? "of at least" : "above", key, zero ? "0.5" : "4096")};
+      value < 0 || (!zero && value == 0) || value > largest)
+    return Error{
+        fmt::format("--set {}={}: expected a number {} 0 and up to {:g}, for example {}={}", key,
+                    text, zero ? "of at least" : "above", largest, key, zero ? "0.5" : "4096")};
   return value;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/visible.h"
 #include "maya/report.h"
 
 namespace maya::report {
@@ -142,19 +143,33 @@ std::string to_json(const Prediction& p) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// A prediction that somebody sends is printed. False: nested deeper than any prediction.
+bool make_visible(nlohmann::json& json, int depth = 0) {
+  if (depth > 32) return false;
+  if (json.is_string()) json = base::visible(json.get_ref<const std::string&>());
+  if (json.is_structured())
+    for (auto& inner : json)
+      if (!make_visible(inner, depth + 1)) return false;
+  return true;
+}
+
+}  // namespace
+
 Result<Prediction> from_json(const std::string& text, const std::string& where) {
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object())
+  if (json.is_discarded() || !json.is_object() || !make_visible(json))
     return Error{
         fmt::format("{} is not a prediction: expected a JSON object; make it anew with "
                     "`maya predict RUN`",
                     where)};
-  const int version = json.value("version", 0);
+  const nlohmann::json version = json.value("version", nlohmann::json(0));
   if (version != 1)
     return Error{
         fmt::format("{} has version {}, this program reads version 1; make it anew with "
                     "`maya predict RUN`",
-                    where, version)};
+                    where, version.dump())};
   try {
     Prediction p;
     p.world_size = json.at("world_size");
@@ -165,7 +180,7 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     p.rank_classes = json.value("rank_classes", 1);
     const nlohmann::json settings = json.value("settings", nlohmann::json::object());
     for (const auto& [key, value] : settings.items())
-      p.settings.emplace_back(key, value.get<std::string>());
+      p.settings.emplace_back(base::visible(key), value.get<std::string>());
     if (const auto& step = json.at("step"); !step.is_null())
       p.step = StepTime{step.at("ms"), step.at("low_ms"), step.at("high_ms"), step.at("count"),
                         step.at("found_by")};

@@ -319,7 +319,8 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, const En
   }
   if (!cut.empty() && ending == nullptr)
     prediction.notes.push_back(
-        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed or was killed): "
+        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed, was "
+                    "killed or could write no more): "
                     "what was recorded until then is used",
                     cut.size() == 1 ? "" : "s", cut.size() == 1 ? "" : "s", rank_list(cut),
                     cut.size() == 1 ? "is" : "are"));

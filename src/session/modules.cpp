@@ -1,6 +1,7 @@
 // Kernels as the program brings them: registered by its start-up code or loaded as modules,
 // unpacked when first used.
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 namespace maya::session {
 namespace {
@@ -36,7 +37,9 @@ int capability() {
 
 int unpack_module(Module& module) {
   if (!module.unpacked) {
-    auto set = device::unpack(module.data, capability());
+    const void* data = mapped(module.data, 4) ? module.data : nullptr;
+    if (data != nullptr) data = device::unwrap(data, mapped_from(data, 64));
+    auto set = device::unpack(data, capability(), mapped_from(data, device::any_room));
     module.fault = set.fault;
     for (auto& image : set.images) {
       for (auto& [name, code] : device::kernels(image))
@@ -116,7 +119,10 @@ int registered_variable(const void* host, std::uint64_t& address, std::uint64_t&
 int module_load(Module*& module, const void* data) {
   if (int error = touch()) return error;
   if (data == nullptr) return code::invalid_value;
-  std::size_t bytes = device::image_bytes(data);
+  if (!mapped(data, 4)) return code::invalid_value;
+  // A wrapper is what compiled code registers; the fat binary is where it points.
+  data = device::unwrap(data, mapped_from(data, 64));
+  std::size_t bytes = device::image_bytes(data, mapped_from(data, device::any_room));
   if (bytes == 0) return code::invalid_image;
   module = modules().create();
   if (module == nullptr) return code::out_of_memory;

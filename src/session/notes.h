@@ -6,6 +6,9 @@
 
 namespace maya::session {
 
+// One line at the end of a file of the run directory. Uses system calls only.
+void append_to_run(const char* name, std::string_view line, bool create = true);
+
 // One line of notes.txt. Uses system calls only, so that it may be called between fork and exec.
 void note(std::string_view line);
 

@@ -51,6 +51,9 @@ class Recorder {
 
  private:
   void write_identity();
+  // Of the writer, with the name in the run's manifest.
+  Status open(const std::string& path);
+  bool rename(const std::string& path);
   // Host time of the thread for its next record; what does not fit there goes in front of it.
   std::uint32_t take_host_ns(std::uint16_t thread, std::uint8_t& flags);
   std::uint32_t define(std::uint64_t hash, Op op);

@@ -7,6 +7,7 @@
 
 #include "session/absence.h"
 #include "session/host_clock.h"
+#include "session/membership.h"
 #include "session/next.h"
 #include "session/notes.h"
 #include "session/state.h"
@@ -80,6 +81,7 @@ MAYA_WRAPPER void maya_start_again() {
   using namespace maya::session;
   maya_watch_variables(false);
   read_notes_directory();
+  join_run();
   host_clock() = HostClock();
   attend_job();
 }

@@ -5,21 +5,22 @@ import re
 from conftest import ROOT
 
 MAY_USE = {
+    "base": set(),
     "abi": set(),
     "op": set(),
-    "catalog": {"op"},
-    "trace": {"op"},
+    "catalog": {"base", "op"},
+    "trace": {"base", "op"},
     "decode": {"op"},
-    "device": {"op"},
-    "estimate": {"op", "catalog"},
+    "device": {"base", "op"},
+    "estimate": {"base", "op", "catalog"},
     "network": {"op", "catalog", "estimate"},
     "cost": {"op", "catalog", "estimate"},
-    "session": {"abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
+    "session": {"base", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
-    "collate": {"op", "trace"},
+    "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
-    "report": {"op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
-    "launch": {"trace", "collate"},
+    "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
+    "launch": {"base", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 
