@@ -52,8 +52,8 @@ MoreRanks more_ranks(const std::vector<trace::Recording>& recordings);
 // The steps seen so far in a recording that may still be growing.
 struct SteadySteps {
   std::uint32_t count{};  // those that would be measured
-  // By training work (updates, backward passes, annotations) rather than by what merely repeats: a
-  // program that loads weights repeats itself too.
+  // By updates or annotations rather than by what merely repeats: a program that loads weights
+  // repeats itself too, and so do the micro-batches of a step whose update is still to come.
   bool certain{};
 };
 SteadySteps steady_steps(trace::Recording recording);
