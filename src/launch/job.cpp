@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "launch/nodes.h"
 #include "launch/stop_after.h"
 #include "launch/supervise.h"
-#include "launch/workers.h"
+#include "launchers/nodes.h"
+#include "launchers/workers.h"
 #include "maya/collate.h"
 #include "maya/trace.h"
 
@@ -23,6 +23,7 @@ namespace maya::launch {
 namespace {
 
 namespace fs = std::filesystem;
+using launchers::NodeCommand, launchers::Workers, launchers::node_commands, launchers::only_workers;
 
 // A port nobody listens on now. torchrun's own default is one fixed number, and two runs would meet
 // there.
@@ -80,9 +81,13 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks) {
     stop.emplace(job.directory, job.stop_after, ranks);
     if (auto ready = stop->status(); !ready) return ready.error();
   }
-  auto code = supervise(processes, {}, stop ? &*stop : nullptr);
+  Patience patience;
+  patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
+  auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
-  return Ended{*code, stop && stop->asked()};
+  Ended ended{*code, stop && stop->asked(), {}};
+  if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
+  return ended;
 }
 
 // Ranks that need not run at the same time may take turns where memory is short. The first runs in
@@ -124,7 +129,9 @@ Result<Ended> run_job(Job job) {
   if (ended && ended->code == 0 && job.unique) {
     // What the first rank did tells who else is needed; then all of them run together.
     const std::string first = fmt::format("{}/rank-{}.maya", job.directory, job.ranks.front());
-    if (auto recording = trace::read(first)) job.ranks = collate::needed_ranks(*recording);
+    auto recording = trace::read(first);
+    if (!recording) return ended;
+    job.ranks = collate::needed_ranks(*recording);
     if (job.ranks.size() > 1) {
       fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
                  fmt::join(job.ranks, ", "));

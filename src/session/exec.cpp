@@ -8,6 +8,7 @@
 
 #include "session/next.h"
 #include "session/notes.h"
+#include "session/partial_start.h"
 
 namespace maya::session {
 namespace {
@@ -31,7 +32,7 @@ void notice_unreached(Start& start) {
 }
 
 // In this order.
-constexpr StartHandler* handlers[] = {notice_unreached};
+constexpr StartHandler* handlers[] = {notice_unreached, start_some_ranks};
 
 Start handled(const char* program, char* const* words, char* const* environment) {
   Start start{program, words, environment};

@@ -13,12 +13,13 @@ MAY_USE = {
     "device": {"op"},
     "estimate": {"op", "catalog"},
     "network": {"op", "catalog", "estimate"},
-    "session": {"abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
+    "session": {"launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
     "collate": {"op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
-    "launch": {"trace", "collate"},
+    "launchers": set(),
+    "launch": {"launchers", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 
