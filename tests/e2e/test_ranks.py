@@ -189,7 +189,7 @@ if __name__ == "__main__":
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    mp.spawn(work, (4, port), nprocs=4)
+    mp.spawn(work, (2, port), nprocs=2)
     print("spawn is done")
 """
 
@@ -199,10 +199,10 @@ def test_spawned_ranks_say_who_they_are_when_they_meet(run, tmp_path):
     (tmp_path / "spawn.py").write_text(SPAWN)
     done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
     assert done.code == 0, done.stderr
-    assert "rank 0 of 4" in done.stdout and "spawn is done" in done.stdout and "rank 1" not in done.stdout
+    assert "rank 0 of 2" in done.stdout and "spawn is done" in done.stdout and "rank 1" not in done.stdout
     assert [p.name for p in done.recordings] == ["rank-0.maya"]
     assert not list(done.out.glob("process-*"))
-    assert done.prediction["world_size"] == 4
+    assert done.prediction["world_size"] == 2
 
 
 def test_a_launcher_inside_a_shell_script(run, tmp_path):
@@ -234,9 +234,27 @@ def test_a_rank_that_waits_says_where(run, tmp_path):
         "if os.environ['RANK'] == '0':\n"
         "    dist.new_group([0, 1], backend='gloo')\n"
         "else:\n"
-        "    import time; end = time.time() + 7\n"
+        "    import time; end = time.time() + 12\n"
         "    while time.time() < end: pass\n"
-        "    os._exit(0)\n")
+        "    os._exit(3)\n")
     done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
     assert "maya: rank 0 has waited 3 s in new_group(backend='gloo'): " in done.stderr
     assert "wait.py:5, in <module>" in done.stderr
+
+
+def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
+    (tmp_path / "fail.py").write_text(
+        "import os, sys, time\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    raise ValueError('no such layer')\n"
+        "time.sleep(600)\n")
+    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "fail.py"))
+    assert done.code == 1
+    assert "maya: rank 1 failed first, with code 1: ValueError: no such layer" in done.stderr
+
+
+def test_a_gpu_that_the_node_does_not_have(run):
+    done = run("python", "-c", "import torch; torch.cuda.set_device(3)", cluster="a100-80gb-sxm", RANK="3", LOCAL_RANK="3", WORLD_SIZE="4")
+    assert done.code != 0
+    assert "GPU 3 was asked for by rank 3, and this process sees 1 (a node of a100-80gb-sxm has 1)" in done.stderr
+    assert "name a cluster with larger nodes" in done.stderr
