@@ -17,13 +17,14 @@
 #include "launch/host_speed.h"
 #include "launch/installation.h"
 #include "launch/job.h"
-#include "launch/nodes.h"
 #include "launch/python.h"
 #include "launch/run_directory.h"
 #include "launch/run_file.h"
-#include "launch/workers.h"
+#include "launchers/nodes.h"
+#include "launchers/workers.h"
 #include "maya/catalog.h"
 #include "maya/report.h"
+#include "maya/trace.h"
 #include "predict/predict.h"
 #include "predict/settings.h"
 
@@ -79,6 +80,16 @@ int count_recordings(const std::string& directory) {
     count += name.rfind("rank-", 0) == 0 && entry.path().extension() == ".maya";
   }
   return count;
+}
+
+// How many ranks the job says it has; 0: nothing is recorded.
+int recorded_world(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored))
+    if (entry.path().extension() == ".maya")
+      if (auto recording = trace::read(entry.path().string()))
+        return recording->identity.world_size;
+  return 0;
 }
 
 // Processes of the run leave what the user should know here, one line each; each line once.
@@ -186,7 +197,7 @@ int run(const Options& options, std::vector<std::string> command) {
     return fail(fmt::format("run: unknown option {}", command.front()), usage);
   }
   const bool unique = options.ranks == "unique";
-  auto ranks = launch::listed_ranks(unique ? "0" : options.ranks);
+  auto ranks = launchers::listed_ranks(unique ? "0" : options.ranks);
   if (!ranks)
     return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
   auto stop_after = steps_to_stop_after(options.stop_after);
@@ -207,7 +218,7 @@ int run(const Options& options, std::vector<std::string> command) {
       command.front(),
       installation->programs + ":" + (path == user.end() ? "/usr/bin:/bin" : path->second));
   if (!executable) return fail(executable.error());
-  auto asked = launch::nodes_asked(command, user);
+  auto asked = launchers::nodes_asked(command, user);
   if (!asked) return fail(asked.error(), usage);
   int nodes = options.nodes ? options.nodes : *asked;
   predict::Pairs pairs;
@@ -237,11 +248,6 @@ int run(const Options& options, std::vector<std::string> command) {
   job.stop_after = *stop_after;
   auto alone = launch::starts_ranks_alone(job);
   if (!alone) return fail(fmt::format("run: --ranks: {}", alone.error().message), usage);
-  if (unique && !*alone)
-    return fail(
-        "run: --ranks unique wants torchrun or accelerate to say how many ranks there are; "
-        "list the ranks instead (0-1,8)",
-        usage);
 
   auto directory = launch::RunDirectory::create(options.out, run_name(command));
   if (!directory) return fail(directory.error());
@@ -277,6 +283,13 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!ended) return fail(ended.error());
   const int code = ended->code;
 
+  // A script may start more nodes than the command says; without a count the cluster has as many.
+  const int per_node = cluster->gpus_per_node;
+  if (spec == options.cluster && spec.find(':') == std::string::npos && !fs::exists(spec) &&
+      per_node > 1) {
+    file.nodes = std::max(nodes, (recorded_world(directory->path()) + per_node - 1) / per_node);
+    if (file.nodes > cluster->nodes) file.cluster = spec += fmt::format(":{}", file.nodes);
+  }
   file.ended = launch::now_utc();
   // Again, in case the machine was busy the first time.
   file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
@@ -291,6 +304,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());
   print_notes(directory->path());
+  if (ended->failed) fmt::print(stderr, "maya: {}\n", launch::words(*ended->failed));
   if (*stop_after > 0 && code == 0)
     fmt::print(
         stderr, "maya: {}\n",

@@ -66,7 +66,8 @@ Result<Environment> training_environment(Environment user, const Installation& i
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
   user["MAYA_CATALOG"] = settings.catalogue;
-  for (const char* name : {"MAYA_RANKS", "MAYA_PLACES", "MAYA_RANK_PROCESS"}) user.erase(name);
+  for (const char* name : {"MAYA_RANKS", "MAYA_PLACES", "MAYA_AWAY", "MAYA_RANK_PROCESS"})
+    user.erase(name);
   if (!settings.ranks.empty()) user["MAYA_RANKS"] = settings.ranks;
   if (!settings.places.empty()) user["MAYA_PLACES"] = settings.places;
   // Large communicators are made from an id of every 128th rank; here only some ranks are there to

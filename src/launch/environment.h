@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "launch/installation.h"
+#include "launchers/launcher.h"
 #include "maya/result.h"
 
 namespace maya::launch {
 
-using Environment = std::map<std::string, std::string>;
+using launchers::Environment;
 
 Environment current_environment();
 

@@ -12,10 +12,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "launch/nodes.h"
 #include "launch/stop_after.h"
 #include "launch/supervise.h"
-#include "launch/workers.h"
+#include "launchers/nodes.h"
+#include "launchers/workers.h"
 #include "maya/collate.h"
 #include "maya/trace.h"
 
@@ -24,6 +24,7 @@ namespace maya::launch {
 namespace {
 
 namespace fs = std::filesystem;
+using launchers::NodeCommand, launchers::Workers, launchers::node_commands, launchers::only_workers;
 
 // A port nobody listens on now. torchrun's own default is one fixed number, and two runs would meet
 // there.
@@ -58,8 +59,7 @@ void print_headline(const Job& job, const std::vector<int>& ranks,
              job.shown);
 }
 
-Result<Ended> start(const Job& job, const std::vector<int>& ranks,
-                    const Patience& patience = {}) {
+Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience patience = {}) {
   auto workers = only_workers(job.command, job.user, job.nodes, job.gpus_per_node, ranks);
   if (!workers) return workers.error();
   auto commands = *workers ? std::vector{NodeCommand{(*workers)->words, (*workers)->extra}}
@@ -85,9 +85,12 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks,
     stop.emplace(job.directory, job.stop_after, ranks);
     if (auto ready = stop->status(); !ready) return ready.error();
   }
+  patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
-  return Ended{*code, stop && stop->asked()};
+  Ended ended{*code, stop && stop->asked(), {}};
+  if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
+  return ended;
 }
 
 fs::path recording_of(const Job& job, int rank) {

@@ -2,11 +2,13 @@
 // turns or where the first start tells which ranks are needed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/environment.h"
 #include "launch/executable.h"
+#include "launch/failed_ranks.h"
 #include "launch/installation.h"
 #include "launch/starts.h"
 #include "maya/result.h"
@@ -38,6 +40,7 @@ Result<bool> starts_ranks_alone(const Job& job);
 struct Ended {
   int code{};      // the command's: the first that is not 0
   bool stopped{};  // by `stop_after`
+  std::optional<FailedRank> failed;
 };
 Result<Ended> run_job(Job job);
 

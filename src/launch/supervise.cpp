@@ -174,7 +174,8 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
   bool ending = false;  // we asked the commands to end
   bool stopped = false;
   bool enough = false;  // see Patience::enough
-  Clock::time_point deadline = Clock::time_point::max(), last_call = Clock::time_point::max();
+  Clock::time_point deadline = Clock::time_point::max(), last_call = deadline,
+                    since_failed = deadline;
   auto after = [](double seconds) {
     return Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
@@ -219,13 +220,18 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
         kill(-group, SIGKILL);
         last_call = Clock::time_point::max();
       }
-      if (Clock::now() > deadline) {
+      const bool failed = patience.rank_failed && patience.rank_failed();
+      if (!failed) since_failed = Clock::time_point::max();
+      if (failed && since_failed == Clock::time_point::max())
+        since_failed = after(patience.seconds_after_failed_rank);
+      if (Clock::now() > std::min(deadline, since_failed)) {
         if (stopped) {
           signal_descendants(ending ? SIGKILL : SIGTERM);
           deadline = after(patience.seconds_after_stop / 3);
         } else {
           for (pid_t pid : running) kill(pid, SIGTERM);
-          deadline = Clock::time_point::max();
+          deadline = since_failed = Clock::time_point::max();
+          if (failed) kill(-group, SIGTERM);
         }
         ending = true;
       }

@@ -18,6 +18,10 @@ struct Process {
 struct Patience {
   // When one node's command has failed, the others get this long to notice by themselves.
   double seconds_after_failure{20};
+  // Ranks that go on waiting for one that has failed, where no launcher ends them: this long after
+  // `rank_failed` said so. It is asked while the job runs and may change its mind.
+  double seconds_after_failed_rank{60};
+  std::function<bool()> rank_failed{};
   // When the processes of a stopped job have left, their launchers get this long to end.
   double seconds_after_stop{15};
   // Asked about twice a second: the commands have done all that is wanted of them, and are ended

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "session/settings.h"
+#include "session/state.h"
 
 namespace maya::session {
 namespace {
@@ -46,6 +47,67 @@ int number(const char* name) {
   return text != nullptr ? std::atoi(text) : -1;
 }
 
+// The process that the launcher started as a rank: the rank is not done when another one is.
+constexpr const char* owner_variable = "MAYA_RANK_PROCESS";
+
+bool is_the_rank() { return number(owner_variable) == getpid(); }
+
+// Where the environment does not say it and the program does (maya_take_rank).
+int learned_rank = -1;
+
+int own_rank() { return learned_rank >= 0 ? learned_rank : rank_in_environment(); }
+
+// What a process did before it said that it is a rank that does not run.
+void forget_recording() {
+  state().recorder.abandon();
+  const std::string path =
+      state().settings.run_directory + "/process-" + std::to_string(getpid()) + ".maya";
+  unlink(path.c_str());
+  unlink((path + ".tail").c_str());
+}
+
+void stay() {
+  owns_rank();
+  std::atexit(leave_job);
+}
+
+std::vector<int> ranks_in_environment() {
+  std::vector<int> list;
+  const char* text = std::getenv("MAYA_RANKS");
+  while (text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const long rank = std::strtol(text, &end, 10);
+    if (end == text) break;
+    list.push_back(static_cast<int>(rank));
+    text = *end == ',' ? end + 1 : end;
+  }
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+// Never destroyed: processes that end ask it.
+std::vector<int>& listed() {
+  static auto* ranks = new std::vector<int>(ranks_in_environment());
+  return *ranks;
+}
+
+__attribute__((constructor)) void attend() { attend_job(); }
+
+}  // namespace
+
+const std::vector<int>& ranks_that_run() { return listed(); }
+
+void attend_job() {
+  listed() = ranks_in_environment();
+  if (ranks_that_run().empty()) return;
+  if (number(away_variable) > 0) stay_away();
+  take_place();
+  const int rank = rank_in_environment();
+  if (rank < 0) return;  // the launcher itself, or a job of one
+  if (!runs(rank)) stay_away();
+  stay();
+}
+
 // The launcher was asked for one process per rank that runs and counts them from 0. MAYA_PLACES,
 // "ranks of the job:ranks of a node", says that each is to be its rank of the whole job. Children
 // inherit what is set here, so it happens once.
@@ -67,51 +129,31 @@ void take_place() {
   unsetenv("MAYA_PLACES");
 }
 
-// The process the launcher started. What that one starts or forks (workers of a data loader,
-// compilers) has its environment, and is not the rank: the rank is not done when such a one is.
-constexpr const char* owner_variable = "MAYA_RANK_PROCESS";
-
-bool is_the_rank() { return number(owner_variable) == getpid(); }
-
-// Never destroyed: processes that end ask it.
-std::vector<int>& listed() {
-  static auto* ranks = new std::vector<int>;
-  return *ranks;
-}
-
-void read_ranks() {
-  std::vector<int>& list = listed();
-  list.clear();
-  const char* text = std::getenv("MAYA_RANKS");
-  while (text != nullptr && *text != '\0') {
-    char* end = nullptr;
-    const long rank = std::strtol(text, &end, 10);
-    if (end == text) break;
-    list.push_back(static_cast<int>(rank));
-    text = *end == ',' ? end + 1 : end;
-  }
-  std::sort(list.begin(), list.end());
-}
-
-__attribute__((constructor)) void attend() { attend_job(); }
-
-}  // namespace
-
-const std::vector<int>& ranks_that_run() { return listed(); }
-
-void attend_job() {
-  read_ranks();
-  if (ranks_that_run().empty()) return;
-  take_place();
-  const int rank = rank_in_environment();
-  if (rank < 0) return;  // the launcher itself, or a job of one
-  if (!runs(rank)) stay_away();
+bool owns_rank() {
   if (number(owner_variable) < 0) set(owner_variable, getpid());
-  std::atexit(leave_job);
+  return is_the_rank();
+}
+
+// The program has said which rank it is, perhaps long after it began.
+extern "C" MAYA_EXPORT void maya_take_rank(int rank, int world_size) {
+  if (ranks_that_run().empty() || number(owner_variable) >= 0) return;
+  if (!runs(rank)) {
+    forget_recording();
+    stay_away();
+  }
+  learned_rank = rank;
+  stay();
+  State& s = state();
+  if (s.settings.rank >= 0) return;
+  s.settings.rank = rank;
+  s.settings.world_size = world_size;
+  if (s.settings.local_rank < 0 && s.settings.cluster.gpus_per_node > 0)
+    s.settings.local_rank = rank % s.settings.cluster.gpus_per_node;
+  s.recorder.learn_rank(rank, world_size);
 }
 
 void leave_job() {
-  const int rank = rank_in_environment();
+  const int rank = own_rank();
   if (ranks_that_run().empty() || rank < 0 || !is_the_rank()) return;
   const std::string mark = mark_of(rank);
   mkdir(mark.substr(0, mark.rfind('/')).c_str(), 0755);

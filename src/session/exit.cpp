@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "session/absence.h"
+#include "session/departure.h"
 #include "session/next.h"
 #include "session/state.h"
 
@@ -18,6 +19,7 @@ constinit const maya::session::Next<Exit> real_exit("_exit");
 MAYA_WRAPPER void _exit(int code) {
   maya::session::end_abruptly();
   maya::session::leave_job();
+  maya::session::leave_with(code);
   real_exit.get()(code);
   __builtin_unreachable();
 }

@@ -56,12 +56,15 @@ const char* EmulatedLibraries::find(std::string_view wanted) const {
   return nullptr;
 }
 
+void (*library_opens)(const char*) = nullptr;
+
 namespace {
 
 constinit const Next<void*(const char*, int)> real_dlopen("dlopen");
 
 const char* redirected(const char* wanted) {
   if (!wanted || !*wanted) return wanted;
+  if (library_opens != nullptr) library_opens(wanted);
   // Never freed: libraries are opened until the very end of a process.
   static const EmulatedLibraries* libraries = [] {
     Dl_info self{};

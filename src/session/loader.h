@@ -25,4 +25,7 @@ class EmulatedLibraries {
   std::vector<Library> libraries_;  // highest version first among equal stems
 };
 
+// Told of each library that the program opens, before it is opened; null: nobody asks.
+extern void (*library_opens)(const char* name);
+
 }  // namespace maya::session

@@ -11,6 +11,9 @@
 #include <mutex>
 #include <string>
 
+#include "session/settings.h"
+#include "session/state.h"
+
 namespace maya::session {
 namespace {
 
@@ -63,6 +66,19 @@ void uses_runtime(int major, const void* code) {
   note("one process uses two CUDA majors: " + library(first) + " is built for CUDA " +
        std::to_string(first_major) + ", " + library(code) + " for CUDA " + std::to_string(major) +
        "; both work on the one emulated device");
+}
+
+void note_missing_device(int device) {
+  const int there = state().device_count();
+  const auto& cluster = state().settings.cluster;
+  std::string line = "GPU " + std::to_string(device) + " was asked for";
+  if (const int rank = rank_in_environment(); rank >= 0) line += " by rank " + std::to_string(rank);
+  line += ", and this process sees " + std::to_string(there) + " (a node of " + cluster.name +
+          " has " + std::to_string(cluster.gpus_per_node) + ")";
+  if (there == cluster.gpus_per_node)
+    line += ": start at most " + std::to_string(there) +
+            " ranks on a node, or name a cluster with larger nodes";
+  note(line);
 }
 
 }  // namespace maya::session

@@ -23,4 +23,7 @@ void read_notes_directory();
 // noted, once.
 __attribute__((visibility("default"))) void uses_runtime(int major, const void* code);
 
+// The program asked for a GPU that its node does not have.
+__attribute__((visibility("default"))) void note_missing_device(int device);
+
 }  // namespace maya::session

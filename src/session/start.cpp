@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include "session/absence.h"
+#include "session/departure.h"
 #include "session/host_clock.h"
 #include "session/membership.h"
 #include "session/next.h"
 #include "session/notes.h"
+#include "session/python_hook.h"
 #include "session/state.h"
 
 namespace maya::session {
@@ -84,4 +86,6 @@ MAYA_WRAPPER void maya_start_again() {
   join_run();
   host_clock() = HostClock();
   attend_job();
+  attend_departure();
+  prepare_python_again();
 }

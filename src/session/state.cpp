@@ -9,6 +9,7 @@
 #include "session/host_clock.h"
 #include "session/launch_lock.h"
 #include "session/stop.h"
+#include "session/waiting.h"
 
 namespace maya::session {
 namespace {
@@ -95,6 +96,7 @@ int touch() {
   if (int error = ready()) return error;
   if (!s.recorder.begun()) [[unlikely]] {
     await_stop();
+    report_long_waits();
     s.recorder.begin();
   }
   return code::success;

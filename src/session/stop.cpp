@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +15,8 @@
 #include <string>
 
 #include "session/absence.h"
+#include "session/python_code.h"
+#include "session/quiet_thread.h"
 #include "session/state.h"
 
 namespace maya::session {
@@ -39,47 +40,22 @@ void sleep_while(std::uint32_t value, double limit) {
   syscall(SYS_futex, stop_word, FUTEX_WAIT, value, &t, nullptr, 0);
 }
 
-// sys.stdout.flush() and sys.stderr.flush(): what the program has printed so far is the user's.
-// Only with the interpreter's lock.
+// What the program has printed so far is the user's.
 void flush_python() {
-  using Object = void*;
-  auto find = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
-  auto* builtin = reinterpret_cast<Object (*)(const char*)>(find("PySys_GetObject"));
-  auto* attribute =
-      reinterpret_cast<Object (*)(Object, const char*)>(find("PyObject_GetAttrString"));
-  auto* call = reinterpret_cast<Object (*)(Object, Object)>(find("PyObject_CallObject"));
-  auto* clear = reinterpret_cast<void (*)()>(find("PyErr_Clear"));
-  if (!builtin || !attribute || !call || !clear) return;
-  for (const char* name : {"stdout", "stderr"}) {
-    Object stream = builtin(name);
-    Object flush = stream != nullptr ? attribute(stream, "flush") : nullptr;
-    if (flush != nullptr) call(flush, nullptr);
-    clear();
-  }
+  run_python(
+      "import sys\n"
+      "for stream in (sys.stdout, sys.stderr):\n"
+      "  try: stream.flush()\n"
+      "  except BaseException: pass\n",
+      "the output of the program may be incomplete");
 }
 
 std::atomic<bool> flushed{};
 
 void* flush_with_lock(void*) {
-  auto* ensure = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Ensure"));
-  auto* release = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "PyGILState_Release"));
-  if (ensure != nullptr && release != nullptr) {
-    const int lock = ensure();
-    flush_python();
-    release(lock);
-  }
+  if (PythonLock lock; lock) flush_python();
   flushed = true;
   return nullptr;
-}
-
-void start_thread(void* (*body)(void*)) {
-  // No signal of the program's is to be handled by this thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread{};
-  if (pthread_create(&thread, nullptr, body, nullptr) == 0) pthread_detach(thread);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // The thread that holds the interpreter's lock may wait for this one: so not for long.
@@ -88,12 +64,11 @@ void flush_output() {
     std::fflush(stdout);
     funlockfile(stdout);
   }
-  auto* initialized = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
   auto* locked = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-  if (initialized == nullptr || locked == nullptr || initialized() == 0) return;
+  if (locked == nullptr || !has_python()) return;
   if (locked() != 0) return flush_python();
   constexpr double patience_seconds = 1;
-  start_thread(flush_with_lock);
+  start_quiet_thread(flush_with_lock);
   const double start = seconds(CLOCK_MONOTONIC);
   while (!flushed && seconds(CLOCK_MONOTONIC) - start < patience_seconds) usleep(2000);
 }
@@ -164,7 +139,7 @@ void await_stop() {
   }
   // A child that is forked from here has no such thread, and the device is not its own.
   pthread_atfork(nullptr, nullptr, forget_in_child);
-  start_thread(watch);
+  start_quiet_thread(watch);
 }
 
 }  // namespace maya::session

@@ -15,12 +15,13 @@ MAY_USE = {
     "estimate": {"base", "op", "catalog"},
     "network": {"op", "catalog", "estimate"},
     "cost": {"op", "catalog", "estimate"},
-    "session": {"base", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
+    "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
     "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
-    "launch": {"base", "trace", "collate"},
+    "launchers": set(),
+    "launch": {"base", "launchers", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 

@@ -112,3 +112,149 @@ def test_a_rank_is_done_when_its_own_process_is(run, tmp_path):
     done = run("sh", str(tmp_path / "start.sh"), options=("--ranks", "0", "--no-predict"))
     assert done.code == 0, done.stderr
     assert "never" not in done.stdout
+
+
+GLOO = """
+import os, torch, torch.distributed as dist
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("cpu:gloo,cuda:nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+halves = [list(range(world // 2)), list(range(world // 2, world))]
+half = [dist.new_group(ranks, backend="gloo") for ranks in halves][rank >= world // 2]
+pair = [dist.new_group([i, i + world // 2], backend="gloo") for i in range(world // 2)][rank % (world // 2)]
+
+def show(what, value):
+    os.write(1, f"{rank}: {what} {value}\\n".encode())
+
+x = torch.tensor([rank + 1]); dist.all_reduce(x); show("sum", x.item())
+x = torch.tensor([rank + 1]); dist.all_reduce(x, op=dist.ReduceOp.MAX, group=half); show("max", x.item())
+objects = [None] * world; dist.all_gather_object(objects, rank); show("all_gather_object", objects)
+objects = [None] * 2; dist.all_gather_object(objects, "x" * (rank + 1), group=pair); show("pair", [len(o) for o in objects])
+box = [f"from {rank}"]; dist.broadcast_object_list(box, src=0); show("broadcast", box)
+box = [f"from {rank}"]; dist.broadcast_object_list(box, src=1); show("absent root", box)
+box = [None]; dist.scatter_object_list(box, [f"to {i}" for i in range(world)] if rank == 0 else None, src=0); show("scatter", box)
+box = [None] * world if rank == 0 else None; dist.gather_object(rank, box, dst=0); show("gather", box)
+x = torch.empty(world, dtype=torch.long); dist.all_to_all_single(x, torch.arange(world) + 100 * rank); show("all_to_all", x.tolist())
+x = torch.empty(world, dtype=torch.long); dist.all_gather_into_tensor(x, torch.tensor([rank])); show("into", x.tolist())
+x = torch.empty(1); dist.reduce_scatter_tensor(x, torch.ones(world)); show("reduce_scatter", x.item())
+dist.barrier(); dist.barrier(group=half); dist.monitored_barrier(group=half)
+x = torch.full((1,), float(rank))
+if rank == 0:
+    dist.send(x, 1)
+    dist.send(x + 5, world - 1)
+if rank == world - 1:
+    dist.recv(x, 1)
+    dist.recv(x, 0)
+show("recv", x.item())
+x = torch.zeros(2, device="cuda"); dist.all_reduce(x); show("device", tuple(x.shape))
+dist.destroy_process_group()
+"""
+
+
+def test_groups_on_the_cpu_are_made_of_the_ranks_that_run(run, tmp_path):
+    """Gloo would wait for absent members for ever. Their values are those of the nearest rank below that runs."""
+    (tmp_path / "gloo.py").write_text(GLOO)
+    done = run("torchrun", "--nproc-per-node", "4", str(tmp_path / "gloo.py"), options=("--ranks", "0,3", "--no-predict"))
+    assert done.code == 0, done.stderr
+    said = set(done.stdout.splitlines())
+    for line in (
+        "0: sum 7", "3: sum 7",  # 1 + 1 + 1 + 4
+        "0: max 1", "3: max 4",
+        "0: all_gather_object [0, 0, 0, 3]", "3: all_gather_object [0, 0, 0, 3]",
+        "0: pair [1, 1]", "3: pair [4, 4]",
+        "3: broadcast ['from 0']", "3: absent root ['from 3']", "3: scatter ['to 3']", "0: gather [0, 0, 0, 3]",
+        "0: all_to_all [0, 1, 2, 300]", "3: all_to_all [3, 301, 302, 303]",
+        "3: into [0, 0, 0, 3]", "3: reduce_scatter 4.0", "3: recv 5.0", "0: device (2,)", "3: device (2,)",
+    ):
+        assert line in said, f"{line} is not in {sorted(said)}"
+
+
+SPAWN = """
+import os, socket, torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def work(rank, world, port):
+    torch.cuda.set_device(rank)
+    torch.zeros(1, device="cuda")
+    dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64).cuda(), device_ids=[rank])
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        model(torch.zeros(4, 64).cuda()).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    os.write(1, f"rank {rank} of {world}\\n".encode())
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    mp.spawn(work, (2, port), nprocs=2)
+    print("spawn is done")
+"""
+
+
+def test_spawned_ranks_say_who_they_are_when_they_meet(run, tmp_path):
+    """Their rank is an argument: nobody else knows it before init_process_group."""
+    (tmp_path / "spawn.py").write_text(SPAWN)
+    done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
+    assert done.code == 0, done.stderr
+    assert "rank 0 of 2" in done.stdout and "spawn is done" in done.stdout and "rank 1" not in done.stdout
+    assert [p.name for p in done.recordings] == ["rank-0.maya"]
+    assert not list(done.out.glob("process-*"))
+    assert done.prediction["world_size"] == 2
+
+
+def test_a_launcher_inside_a_shell_script(run, tmp_path):
+    """As torchtitan's run_train.sh: the script, not the command, names the launcher; once for each node."""
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    (tmp_path / "start.sh").write_text(
+        "set -e\necho looking for torchrun\n"
+        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 --node_rank=${{NODE_RANK:-0}} "
+        f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n")
+    done = run("bash", str(tmp_path / "start.sh"), cluster="dgx-h100:2", options=("--ranks", "unique", "--nodes", "2"))
+    assert done.code == 0, done.stderr
+    assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 12, 4, 8)]
+    assert done.prediction["world_size"] == 16
+    assert done.stdout.count("looking for torchrun") == 4 and done.stdout.count("the script went on") == 4  # 2 nodes, 2 starts
+
+
+def test_a_launcher_inside_a_script_that_starts_too_few(run, tmp_path):
+    (tmp_path / "start.sh").write_text(f"{sys.executable} -m torch.distributed.run --nproc-per-node 4 train.py\n")
+    done = run("bash", str(tmp_path / "start.sh"), options=("--ranks", "0,9"))
+    assert done.code != 0
+    assert "--ranks: there is no rank 9: the command starts 4 (1 × 4)" in done.stderr
+
+
+def test_a_rank_that_waits_says_where(run, tmp_path):
+    (tmp_path / "wait.py").write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "torch.zeros(1, device='cuda')\n"
+        "dist.init_process_group('cpu:gloo,cuda:nccl')\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    dist.new_group([0, 1], backend='gloo')\n"
+        "else:\n"
+        "    import time; end = time.time() + 12\n"
+        "    while time.time() < end: pass\n"
+        "    os._exit(3)\n")
+    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    assert "maya: rank 0 has waited 3 s in new_group(backend='gloo'): " in done.stderr
+    assert "wait.py:5, in <module>" in done.stderr
+
+
+def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
+    (tmp_path / "fail.py").write_text(
+        "import os, sys, time\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    raise ValueError('no such layer')\n"
+        "time.sleep(600)\n")
+    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "fail.py"))
+    assert done.code == 1
+    assert "maya: rank 1 failed first, with code 1: ValueError: no such layer" in done.stderr
+
+
+def test_a_gpu_that_the_node_does_not_have(run):
+    done = run("python", "-c", "import torch; torch.cuda.set_device(3)", cluster="a100-80gb-sxm", RANK="3", LOCAL_RANK="3", WORLD_SIZE="4")
+    assert done.code != 0
+    assert "GPU 3 was asked for by rank 3, and this process sees 1 (a node of a100-80gb-sxm has 1)" in done.stderr
+    assert "name a cluster with larger nodes" in done.stderr

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "session/notes.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -106,7 +107,10 @@ cudaError cudaGetDeviceCount(int* count) {
 }
 
 cudaError cudaSetDevice(int device) {
-  if (int error = checked(device)) return result(error);
+  if (int error = checked(device)) {
+    session::note_missing_device(device);
+    return result(error);
+  }
   session::thread().device = device;
   return cudaSuccess;
 }

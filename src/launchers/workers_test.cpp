@@ -1,8 +1,8 @@
-#include "launch/workers.h"
+#include "launchers/workers.h"
 
 #include <gtest/gtest.h>
 
-namespace maya::launch {
+namespace maya::launchers {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -65,4 +65,4 @@ TEST(Workers, OtherLaunchersAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace maya::launch
+}  // namespace maya::launchers

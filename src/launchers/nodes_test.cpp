@@ -1,8 +1,8 @@
-#include "launch/nodes.h"
+#include "launchers/nodes.h"
 
 #include <gtest/gtest.h>
 
-namespace maya::launch {
+namespace maya::launchers {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -62,4 +62,4 @@ TEST(Nodes, AScriptLearnsItsNodeFromTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace maya::launch
+}  // namespace maya::launchers

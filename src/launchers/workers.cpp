@@ -1,14 +1,12 @@
-#include "launch/workers.h"
-
-#include <fmt/format.h>
+#include "launchers/workers.h"
 
 #include <algorithm>
 #include <charconv>
 #include <set>
 
-#include "launch/launcher.h"
+#include "launchers/launcher.h"
 
-namespace maya::launch {
+namespace maya::launchers {
 
 Result<std::vector<int>> listed_ranks(const std::string& text) {
   if (text == "all") return std::vector<int>();
@@ -82,8 +80,9 @@ Result<std::optional<Workers>> only_workers(const std::vector<std::string>& comm
   if (per_node == 0) return none;
   const int world = nodes * per_node;
   if (ranks.back() >= world)
-    return Error{fmt::format("there is no rank {}: the command starts {} ({} × {})", ranks.back(),
-                             world, nodes, per_node)};
+    return Error{"there is no rank " + std::to_string(ranks.back()) + ": the command starts " +
+                 std::to_string(world) + " (" + std::to_string(nodes) + " × " +
+                 std::to_string(per_node) + ")"};
   Workers workers{command, world, per_node, {}};
   const Launcher& launcher = *found->launcher;
   rendezvous_here(workers.words, *found);
@@ -96,4 +95,4 @@ Result<std::optional<Workers>> only_workers(const std::vector<std::string>& comm
   return std::optional<Workers>(std::move(workers));
 }
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

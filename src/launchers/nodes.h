@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/environment.h"
+#include "launchers/launcher.h"
 #include "maya/result.h"
 
-namespace maya::launch {
+namespace maya::launchers {
 
 struct NodeCommand {
   std::vector<std::string> words;
@@ -27,4 +27,4 @@ Result<int> nodes_asked(const std::vector<std::string>& command, const Environme
 // One command per node. `nodes` = 1 gives the command back as it is.
 std::vector<NodeCommand> node_commands(const std::vector<std::string>& command, int nodes);
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

@@ -1,8 +1,8 @@
-#include "launch/launcher.h"
+#include "launchers/launcher.h"
 
 #include <algorithm>
 
-namespace maya::launch {
+namespace maya::launchers {
 
 namespace {
 
@@ -60,6 +60,21 @@ std::optional<Found> find_launcher(const std::vector<std::string>& words) {
   return std::nullopt;
 }
 
+std::optional<Found> program_launcher(const std::vector<std::string>& words) {
+  auto found = find_launcher(words);
+  if (!found) return std::nullopt;
+  // "torchrun", "accelerate launch" or "-m torch.distributed.run"
+  const bool alone = base_name(words[found->begin - 1]) == "torchrun";
+  const std::size_t name = found->begin - (alone ? 1 : 2);
+  if (name == 0) return found;
+  if (base_name(words[0]).rfind("python", 0) != 0) return std::nullopt;
+  for (std::size_t i = 1; i < name; ++i) {
+    if (words[i].empty() || words[i][0] != '-') return std::nullopt;
+    if (words[i] == "-X" || words[i] == "-W") ++i;
+  }
+  return found;
+}
+
 std::optional<Option> find_option(const std::vector<std::string>& words, const Found& found,
                                   std::string_view wanted) {
   if (wanted.empty()) return std::nullopt;
@@ -108,4 +123,4 @@ void rendezvous_here(std::vector<std::string>& words, const Found& found) {
   }
 }
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

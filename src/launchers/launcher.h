@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace maya::launch {
+namespace maya::launchers {
+
+using Environment = std::map<std::string, std::string>;
 
 // The names of what a launcher is told of nodes and processes.
 struct Launcher {
@@ -26,6 +29,9 @@ struct Found {
   std::size_t begin;  // first word after the launcher's own name
 };
 std::optional<Found> find_launcher(const std::vector<std::string>& words);
+// The same, if the launcher is the program itself and not a word of another one's (`echo
+// torchrun`).
+std::optional<Found> program_launcher(const std::vector<std::string>& words);
 
 struct Option {
   std::size_t word;  // where its value is
@@ -42,4 +48,4 @@ void put_option(std::vector<std::string>& words, const Found& found, std::string
 // Its rendezvous happens on this machine.
 void rendezvous_here(std::vector<std::string>& words, const Found& found);
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/environment.h"
+#include "launchers/launcher.h"
 #include "maya/result.h"
 
-namespace maya::launch {
+namespace maya::launchers {
 
 // "0-2,8" as {0, 1, 2, 8}, "0-24/8" as {0, 8, 16, 24}; "all" as {}. Ascending.
 Result<std::vector<int>> listed_ranks(const std::string& text);
@@ -31,4 +31,4 @@ Result<std::optional<Workers>> only_workers(const std::vector<std::string>& comm
                                             const Environment& environment, int nodes, int gpus,
                                             const std::vector<int>& ranks);
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

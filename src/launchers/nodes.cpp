@@ -1,13 +1,11 @@
-#include "launch/nodes.h"
-
-#include <fmt/format.h>
+#include "launchers/nodes.h"
 
 #include <charconv>
 #include <string_view>
 
-#include "launch/launcher.h"
+#include "launchers/launcher.h"
 
-namespace maya::launch {
+namespace maya::launchers {
 
 Result<int> nodes_asked(const std::vector<std::string>& command, const Environment& environment) {
   auto found = find_launcher(command);
@@ -25,8 +23,8 @@ Result<int> nodes_asked(const std::vector<std::string>& command, const Environme
   int nodes = 0;
   auto [end, code] = std::from_chars(last.data(), last.data() + last.size(), nodes);
   if (code != std::errc{} || end != last.data() + last.size() || nodes < 1) {
-    return Error{fmt::format("{} in the command is '{}', not a number of nodes",
-                             found->launcher->count, text)};
+    return Error{std::string(found->launcher->count) + " in the command is '" + text +
+                 "', not a number of nodes"};
   }
   return nodes;
 }
@@ -48,4 +46,4 @@ std::vector<NodeCommand> node_commands(const std::vector<std::string>& command, 
   return result;
 }
 
-}  // namespace maya::launch
+}  // namespace maya::launchers

@@ -1,0 +1,9 @@
+// A rank that waits for long says where.
+#pragma once
+
+namespace maya::session {
+
+// Starts the thread that watches, in a job of several ranks.
+void report_long_waits();
+
+}  // namespace maya::session
