@@ -63,7 +63,11 @@ Result<std::unique_ptr<Estimator>> make_estimator(const catalog::Gpu& gpu,
   if (!file) return file.error();
   const Chip chip = make_chip(gpu);
   LearnedModels learned;
-  if (current(libraries, file->section("learned", chip))) {
+  const Section tables = file->section("learned", chip);
+  // Boards of the measured chips with half their tensor cores are no neighbours of them, and a
+  // clock that was read off whole steps belongs to the models it was read with.
+  const bool like = chip.rate(DType::bf16) / chip.sms / chip.clock >= tables.get("sm_flops", 0);
+  if (current(libraries, tables) && like && chip.sustained >= 1) {
     // A part whose 16-bit products were measured, if with older libraries, is no stranger.
     const bool stranger = gpu.capability_major >= 9 && !file->section("gemm.tensor", chip).fitted();
     auto loaded = LearnedModels::load(catalog_directory + "/models/learned", chip, stranger);
