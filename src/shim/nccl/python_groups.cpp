@@ -17,6 +17,7 @@ struct Python {
   void (*release)(int) = find<void(int)>("PyGILState_Release");
   Object (*builtin)(const char*) = find<Object(const char*)>("PySys_GetObject");  // borrowed
   Object (*call)(Object, Object) = find<Object(Object, Object)>("PyObject_CallObject");
+  Object (*call_with)(Object, ...) = find<Object(Object, ...)>("PyObject_CallFunctionObjArgs");
   Object (*attribute)(Object,
                       const char*) = find<Object(Object, const char*)>("PyObject_GetAttrString");
   Object (*item)(Object,
@@ -34,7 +35,7 @@ struct Python {
   void (*drop)(Object) = find<void(Object)>("Py_DecRef");
 
   bool usable() const {
-    return initialized && ensure && release && builtin && call && attribute && item && values &&
+    return initialized && ensure && release && builtin && call && call_with && attribute && item && values &&
            keys && size && element && number && text && error && clear && drop &&
            initialized() != 0;
   }
@@ -142,6 +143,36 @@ std::vector<int> fitting(const Ref& value, int member, int place) {
   return {};
 }
 
+// Places of a group by rank of the job, as torch keeps them → the ranks in order of their places.
+std::vector<int> in_order(const Ref& map, int size) {
+  const Ref keys(map ? python().keys(map.get()) : nullptr);
+  const Ref places(map ? python().values(map.get()) : nullptr);
+  if (keys.size() != size || places.size() != size) return {};
+  const auto ranks = numbers(keys), at = numbers(places);
+  std::vector<int> members(ranks.size(), -1);
+  for (std::size_t k = 0; k < at.size() && k < ranks.size(); ++k)
+    if (at[k] < size) members[static_cast<std::size_t>(at[k])] = ranks[k];
+  return members;
+}
+
+// The list of the group that a call of torch.distributed under way was given.
+std::vector<int> group_of_call(const Ref& groups, int size) {
+  void* get_frame = python().builtin("_getframe");
+  Ref frame(get_frame != nullptr ? python().call(get_frame, nullptr) : nullptr);
+  const Ref look_up = groups ? groups.attribute("get") : Ref(nullptr);
+  constexpr int most_frames = 40;
+  for (int depth = 0; frame && look_up && depth < most_frames; ++depth) {
+    if (frame.attribute("f_globals").item("__name__").text().rfind("torch.distributed", 0) == 0) {
+      const Ref locals = frame.attribute("f_locals");
+      const Ref group = locals.item("group");
+      const Ref map(group ? python().call_with(look_up.get(), group.get(), nullptr) : nullptr);
+      if (auto members = in_order(map, size); !members.empty()) return members;
+    }
+    frame = frame.attribute("f_back");
+  }
+  return {};
+}
+
 // sys.modules[name], without importing anything.
 Ref module(const char* name) {
   void* modules = python().builtin("modules");
@@ -177,17 +208,13 @@ std::vector<int> group_of(int size, int member, int place) {
   const Ref torch = module("torch.distributed.distributed_c10d");
   Ref groups = torch.attribute("_pg_group_ranks");
   if (!groups) groups = torch.attribute("_world").attribute("pg_group_ranks");
+  // Communicators are made by the first collective of a group, and its call names the group.
+  if (auto named = group_of_call(groups, size); has(named, member, place)) return named;
   const Ref lists(groups ? python().values(groups.get()) : nullptr);
   std::vector<int> only;
   for (std::ptrdiff_t i = 0, count = lists.size(); i < count; ++i) {
     const Ref map = lists.element(i);  // rank of the job → rank of the group
-    const Ref keys(map ? python().keys(map.get()) : nullptr);
-    const Ref places(map ? python().values(map.get()) : nullptr);
-    if (keys.size() != size || places.size() != size) continue;
-    const auto ranks = numbers(keys), at = numbers(places);
-    std::vector<int> members(ranks.size(), -1);
-    for (std::size_t k = 0; k < at.size() && k < ranks.size(); ++k)
-      if (at[k] < size) members[static_cast<std::size_t>(at[k])] = ranks[k];
+    const auto members = in_order(map, size);
     if (!has(members, member, place)) continue;
     if (!only.empty() && only != members) return {};
     only = members;
