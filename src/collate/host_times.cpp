@@ -156,9 +156,14 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
     std::vector<const Stretch*> begins;  // of every step, of ranks folded away too
   };
   std::map<std::pair<std::size_t, std::uint64_t>, Alike> groups;
+  // A thread with fewer calls than there are steps has none in some of them. Looking would take
+  // threads times steps.
+  const auto steps_measured = static_cast<std::size_t>(std::count_if(
+      job.measured.begin(), job.measured.end(), [](auto measured) { return measured != 0; }));
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
     const std::vector<Thread>& own = recorded.at(&job.classes[c].recording);
     for (std::size_t t = 0; t < own.size(); ++t) {
+      if (own[t].stretches.size() < steps_measured) continue;
       auto steps = steady_steps(job, job.classes[c], own[t]);
       if (steps.empty() || steps.front().empty()) continue;
       Alike& group = groups[{t, hash_of_calls(steps.front())}];

@@ -98,6 +98,7 @@ void Lanes::push(std::uint32_t lane, Item item) {
   program_.lanes[lane].items.push_back(item);
   Lane& l = lanes_[lane];
   l.tail = none;
+  if (!l.in_step) in_step_.push_back(lane);
   l.in_step = true;
   l.before_legacy = true;
 }
@@ -170,14 +171,17 @@ void Lanes::host_waits_for_device(std::uint32_t device) {
 
 std::uint32_t Lanes::close_step(std::uint32_t boundary) {
   std::uint32_t count = 0;
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (!lanes_[lane].in_step) continue;
+  // In the order of the lanes; only those that have had work, since there may be as many lanes as
+  // steps.
+  std::sort(in_step_.begin(), in_step_.end());
+  for (std::uint32_t lane : in_step_) {
     lanes_[lane].in_step = false;
     std::uint32_t ticket = tail(lane);
     if (program_.ticket_step[ticket] != none) continue;
     program_.ticket_step[ticket] = boundary;
     ++count;
   }
+  in_step_.clear();
   return count;
 }
 

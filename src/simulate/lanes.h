@@ -80,6 +80,7 @@ class Lanes {
 
   Program& program_;
   std::vector<Lane> lanes_;
+  std::vector<std::uint32_t> in_step_;  // lanes with items since the last boundary
   std::vector<Stream> streams_;
   std::vector<Device> devices_{1};
   std::unordered_map<std::uint32_t, std::uint16_t> numbers_;  // recorded device → ours
