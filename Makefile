@@ -12,18 +12,21 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: build demo demo-search test test-ray lint format bench fuzz workloads sweeps validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-build:          ## packages, program, libraries, .venv with torch and maya
+# The environment is filled (a download) while the program compiles.
+program:        ## packages, program, libraries, .venv with torch and maya
 	@tools/setup debian
-	@tools/setup build
-	@tools/setup venv
+	@tools/setup venv & filled=$$!; tools/setup program; built=$$?; wait $$filled && exit $$built
 	@tools/setup link
 
-demo: build     ## train a GPT on 8 emulated H100s and predict its step
+build: program  ## the same, and every test
+	@tools/setup build
+
+demo: program   ## train a GPT on 8 emulated H100s and predict its step
 	.venv/bin/maya run --cluster dgx-h100 --out maya-runs/demo -- \
 	  .venv/bin/torchrun --nproc-per-node 8 examples/train_gpt.py
 
@@ -39,6 +42,7 @@ test: build     ## every test
 	@tools/setup workloads
 	ctest --test-dir build --output-on-failure --timeout 300 -j 2
 	.venv/bin/python -m pytest -q tests
+	.venv/bin/python tests/attack/run.py --short
 	.venv/bin/python tests/workloads/run.py --set test
 	@tools/setup cuda12
 	@[ ! -x .venv-cuda12/bin/python ] || .venv-cuda12/bin/python tests/workloads/run.py --set cuda12 --maya .venv/bin/maya
@@ -46,6 +50,9 @@ test: build     ## every test
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
 	.venv/bin/python tests/workloads/run.py --set all
+
+scale: build    ## deep pipelines of 8 to 32 ranks, with all ranks and with five stages
+	MAYA_LONG=1 .venv/bin/python -m pytest -q tests/e2e/test_scale.py
 
 sweeps: build   ## all operators of PyTorch's tests, language models of transformers, families of timm
 	@tools/setup workloads
@@ -61,6 +68,9 @@ endif
 
 matrix: build   ## environments of matrix.toml, all or those named after it; writes docs/compatibility.md
 	.venv/bin/python tools/matrix $(ENVIRONMENTS)
+
+regret: build ## is the layout we would choose the measured best? SWEEPS=folder of measured tables
+	.venv/bin/python validation/regret/predict.py $(SWEEPS) && .venv/bin/python validation/regret/judge.py $(SWEEPS) --detail
 
 validate: build ## published training steps against predictions; SET=all for the sweeps
 	@tools/setup workloads
@@ -86,8 +96,18 @@ fuzz:           ## a minute of each fuzzer (the tests try a fixed set of damaged
 	@found=0; for f in build/fuzz/bin/*_fuzzer; do [ -x $$f ] || continue; found=1; \
 	  mkdir -p build/fuzz/corpus/$$(basename $$f); \
 	  $${f%_fuzzer}_mutations --write build/fuzz/corpus/$$(basename $$f); \
-	  $$f -max_total_time=$${FUZZ_SECONDS:-60} -rss_limit_mb=4096 build/fuzz/corpus/$$(basename $$f) || exit 1; done; \
+	  $$f -max_total_time=$${FUZZ_SECONDS:-60} -timeout=20 -rss_limit_mb=1024 build/fuzz/corpus/$$(basename $$f) \
+	    $$(ls -d fuzz/corpus/$$(basename $${f%_fuzzer}) 2>/dev/null) || exit 1; done; \
 	  [ $$found = 1 ] || { echo "fuzz: no fuzzer was built" >&2; exit 1; }
+
+attack: build   ## an hour of kills, full disks, damaged recordings, bombs and bad calls; prints its table
+	.venv/bin/python tests/attack/run.py
+
+tsan:           ## session and recorder with 16 threads under the thread sanitizer
+	cmake --preset tsan >/dev/null
+	cmake --build --preset tsan --target session_threads_test trace_test
+	build/tsan/bin/session_threads_test
+	build/tsan/bin/trace_test
 
 wheel: build    ## dist/maya-*.whl
 	.venv/bin/python -m pip wheel -q --no-deps -w dist .

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -77,12 +79,19 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   };
   for (const std::string& seed : seeds) feed(seed);
+  std::error_code none;
+  std::size_t kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(MAYA_CORPUS, none)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    feed({std::istreambuf_iterator<char>(file), {}});
+    ++kept;
+  }
   for (unsigned i = 0; i < count; ++i) {
     std::mt19937 random(i);
     std::string bytes = seeds[random() % seeds.size()];
     for (unsigned n = 1 + random() % 6; n > 0; --n) damage(bytes, random, seeds);
     feed(bytes);
   }
-  std::printf("%zu seeds, %u damaged inputs\n", seeds.size(), count);
+  std::printf("%zu seeds, %zu kept inputs, %u damaged inputs\n", seeds.size(), kept, count);
   return 0;
 }

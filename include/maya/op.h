@@ -357,6 +357,13 @@ struct Sparse {
   }
 };
 
+// How the number of rounds of a kernel's loops was found.
+enum class Loops : std::uint8_t {
+  counted,  // from sizes and known values
+  assumed,  // from values nobody knows: half of the kernel's own bound, as under a causal mask
+  unknown   // from values nobody knows, without a bound: one round each
+};
+
 // Work read off the kernel itself (PTX and launch arguments).
 struct TritonKernel {
   std::int64_t bytes_read{}, bytes_written{};
@@ -364,11 +371,12 @@ struct TritonKernel {
   DType dtype{DType::f32};               // of the tensor-core part, else of the data
   std::int32_t num_warps{4}, num_stages{1};
   bool exact{};  // sizes come from the kernel's own bounds; else from its grid and block
+  Loops loops{Loops::counted};
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("bytes_read", s.bytes_read), f("bytes_written", s.bytes_written), f("flops", s.flops);
     f("tensor_flops", s.tensor_flops), f("dtype", s.dtype), f("num_warps", s.num_warps);
-    f("num_stages", s.num_stages), f("exact", s.exact);
+    f("num_stages", s.num_stages), f("exact", s.exact), f("loops", s.loops);
   }
 };
 

@@ -30,25 +30,38 @@ struct StepTime {
 };
 
 // Mean over the ranks. compute + exposed_communication + copy + idle = step, up to what overlaps
-// copies; host_bound is the part of idle in which the host had not issued work yet.
+// copies; host_bound is the part of idle in which the host had not issued work yet. Parts of
+// exposed_communication in which nothing was transferred: pipeline_bubble (a stage waited for
+// another stage) and waiting (for slower ranks).
 struct BreakdownMs {
   double compute{}, communication{}, exposed_communication{}, copy{}, idle{}, host_bound{};
+  double pipeline_bubble{}, waiting{};
 };
 
 struct RankMemory {
   std::int32_t rank{};
-  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak: reserved + context
+  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak
   std::int64_t reserved_bytes{};  // peak of what the program took (torch: max_memory_reserved)
-  std::int64_t context_bytes{};   // CUDA context, modules, communicators
+  std::int64_t context_bytes{};   // CUDA context, modules
+  std::int64_t communicator_bytes{};  // NCCL's buffers
   std::int64_t capacity_bytes{};  // the GPU's memory
   // Times the allocator ran out, gave back its cache and went on: the step is slower for it.
   std::uint32_t allocator_retries{};
 };
 
+struct MemoryPart {
+  std::string what;
+  std::int64_t bytes{};
+};
+
 struct OutOfMemory {
   std::int32_t rank{};
   std::int64_t requested_bytes{}, in_use_bytes{}, capacity_bytes{};
-  bool during_run{};  // the emulated GPU refused; else a what-if on a smaller GPU
+  bool during_run{};             // the emulated GPU refused; else a what-if on a smaller GPU
+  std::string where{};           // "in the first forward pass"; empty: not known
+  std::int64_t missing_bytes{};  // it does not fit by at least so much
+  std::optional<std::int64_t> estimated_missing_bytes{};  // … and probably by so much
+  std::vector<MemoryPart> in_use{};                       // what the memory was taken for
 };
 
 struct Cost {
@@ -57,9 +70,9 @@ struct Cost {
 };
 
 struct Throughput {
-  std::string unit;  // "tokens" or "samples"
+  std::string unit;  // "tokens", "images" or "samples"
   double per_step{}, per_second{};
-  std::string found_by;  // "loss", "user"
+  std::string found_by;  // "input", "loss", "user"
 };
 
 struct KernelShare {
@@ -91,6 +104,12 @@ struct FamilyCost {
   double ms{}, low_ms{}, high_ms{};
 };
 
+// What was assumed because it cannot be known.
+struct Assumption {
+  std::string what;
+  std::optional<double> share;  // of the step that depends on it; none: not known
+};
+
 // Device time of one op of the job, per step, mean over the ranks.
 struct OpCost {
   std::string kind, name, sizes;
@@ -105,7 +124,8 @@ struct Prediction {
   std::int32_t gpus{1};  // more than ranks where a process drives several
   std::int32_t rank_classes{1};
   std::vector<std::pair<std::string, std::string>> settings;  // what-ifs, as given to --set
-  std::optional<StepTime> step;  // none when the run ended before a step was done
+  std::optional<StepTime> step;  // none when the run ended before a step was done …
+  std::string no_step;           // … and then what happened, in one sentence
   BreakdownMs breakdown;
   double flops_per_step{};    // matrix work (GEMM, convolution, attention …) of all ranks
   std::optional<double> mfu;  // against the GPU's dense peak for `mfu_dtype`
@@ -119,7 +139,8 @@ struct Prediction {
   std::vector<OpCost> ops;                 // by descending time, at most fifty
   std::vector<FamilyCost> families;        // of the critical path, by descending time
   double common_error{};  // share of the step by which all families may be off together
-  std::vector<std::string> notes;          // what a user should know
+  std::vector<Assumption> assumptions;
+  std::vector<std::string> notes;  // what a user should know
 };
 
 // Work of a step when the user says so; else it is read off the loss, where there is one.
@@ -133,8 +154,12 @@ struct Models {
   const network::Network& network;
 };
 
+struct Ending;  // report/ending.h
+
+// `ending`: how the command ended, where it did not end well.
 Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
-                   const catalog::Cluster& cluster, const std::optional<Work>& work = {});
+                   const catalog::Cluster& cluster, const std::optional<Work>& work = {},
+                   const Ending* ending = nullptr);
 
 std::string to_json(const Prediction& prediction);
 Result<Prediction> from_json(const std::string& text, const std::string& where);

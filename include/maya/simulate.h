@@ -60,6 +60,9 @@ struct Breakdown {
   double copy_ns{};                   // a copy between host and device was, and nothing else
   double idle_ns{};                   // nothing was running: host late, waits, gaps between kernels
   double host_bound_ns{};             // part of idle: the host had not issued yet
+  // Parts of exposed communication in which no data moved: it waited for the partner of a message
+  // (stages of a pipeline), or for the other members of a collective (slower ranks).
+  double message_wait_ns{}, collective_wait_ns{};
 };
 
 // What one family of work adds to the critical path of a step, with its 80 % interval. Errors of one

@@ -60,6 +60,11 @@ enum class Kind : std::uint8_t {
   step_boundary,  // the framework said a step ended (profiler.step, optimizer hooks); value:
                   // string, its source
   out_of_memory,  // Wide: y = bytes asked; value: allocation kind. The emulated GPU refused.
+  // Pieces that PyTorch's caching allocator hands out of its segments and takes back. Only recorded
+  // where a job runs in part: collate works out from them what ranks that did not run would hold.
+  // They carry no host time. Address: x (upper half) and value; of a release: aux and value.
+  tensor_allocate,  // Wide: y = bytes; stream: PyTorch's number of the stream it belongs to
+  tensor_release,
   // NB: add at the end.
 };
 
@@ -100,7 +105,8 @@ enum class MemoryKind : std::uint8_t {
   mapped /* cuMemMap */,
   managed,
   pinned,
-  context
+  context,
+  communicator /* NCCL's buffers */
 };
 
 struct GraphNode {

@@ -88,6 +88,10 @@ Result<Cluster> Catalog::cluster(
   std::string_view name = spec;
   int count = 0;
   std::string text(spec);
+  constexpr std::size_t longest = 4096;  // of a path
+  if (spec.size() > longest)
+    return Error{"a cluster's name of " + std::to_string(spec.size()) +
+                 " characters is none; `maya clusters` lists the known ones"};
   if (is_path(spec)) {
     auto file = read_toml(text);
     if (!file) return file.error();

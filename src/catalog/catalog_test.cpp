@@ -161,7 +161,7 @@ TEST(Catalog, UnknownNamesGetSuggestions) {
   EXPECT_TRUE(has(shipped().cluster("mi300x").error().message, "`maya clusters` and `maya gpus`"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h100:0").error().message, "1 or more"));
   EXPECT_TRUE(has(shipped().cluster("dgx-h100:x").error().message, "number of nodes"));
-  EXPECT_TRUE(has(shipped().cluster("nowhere.toml").error().message, "cannot be opened"));
+  EXPECT_TRUE(has(shipped().cluster("nowhere.toml").error().message, "cannot read nowhere.toml"));
 }
 
 TEST(Catalog, OverridesReachEveryPart) {

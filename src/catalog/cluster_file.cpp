@@ -180,6 +180,8 @@ Status apply(Cluster& cluster, const Overrides& overrides, const Known& known) {
 Status finish(Cluster& c) {
   constexpr int kMost = 1 << 20;
   static const std::vector<std::string> fabrics{"none", "infiniband", "roce", "efa", "ethernet"};
+  if (!(c.host.speed > 0))
+    return Error{"host.speed must be above 0, found " + std::to_string(c.host.speed)};
   if (c.gpus_per_node < 1 || c.gpus_per_node > 1024)
     return Error{"gpus_per_node must be 1 to 1024, found " + std::to_string(c.gpus_per_node)};
   if (c.nodes < 1 || c.nodes > kMost / c.gpus_per_node)

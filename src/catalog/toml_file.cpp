@@ -1,9 +1,8 @@
 #include "catalog/toml_file.h"
 
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
+#include "base/files.h"
 #include "catalog/tomlplusplus.h"
 
 namespace maya::catalog {
@@ -52,12 +51,11 @@ Result<TomlFile> parse_toml(std::string_view text, const std::string& path) {
 }
 
 Result<TomlFile> read_toml(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{path + ": cannot be opened; check the path and its permissions"};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (in.bad()) return Error{path + ": cannot be read (is it a directory?)"};
-  return parse_toml(text.str(), path);
+  // The catalogue's largest file has a few KB; a name that leads elsewhere is not read for long.
+  constexpr std::size_t most = 1 << 20;
+  auto text = base::read_file(path, most);
+  if (!text) return Error{text.error().message + "; check the path and its permissions"};
+  return parse_toml(*text, path);
 }
 
 }  // namespace maya::catalog

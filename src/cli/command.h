@@ -10,7 +10,8 @@
 //     verb->callback([options] { finish(run(*options)); });
 //   }
 //
-// Exit codes: 0 success, 2 usage error, 1 failure, each of the last two with one line on stderr. A
+// Exit codes: 0 success, 2 usage error, 1 failure, 3 if the answer was printed and could not be
+// stored, each of the last three with one line on stderr. A
 // verb that runs a user's command (`maya run`) ends with that command's code: `finish(code)`.
 #pragma once
 
@@ -25,6 +26,7 @@ namespace maya::cli {
 inline constexpr int success = 0;
 inline constexpr int failure = 1;
 inline constexpr int usage = 2;
+inline constexpr int not_stored = 3;  // the answer was printed and could not be written
 
 // Ends the verb with this exit code. Call it last in a callback.
 void finish(int code);

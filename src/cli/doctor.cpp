@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -63,8 +64,36 @@ class Scratch {
   std::string path_;
 };
 
-std::optional<launch::Python> check_python(const std::string& wanted, Findings& findings) {
-  auto executable = launch::find_executable(wanted, search_path());
+// The Python that would run, and how it was chosen.
+struct Choice {
+  std::string path, why;
+};
+
+// What the user named: a Python, or a command that starts one (torchrun, by its first line).
+Choice named_python(const std::string& word) {
+  auto executable = launch::find_executable(word, search_path());
+  if (!executable) return {word, "as named"};
+  auto python = launch::python_of(*executable);
+  return {python ? *python : word,
+          python && *python != executable->path ? "of " + word : "as named"};
+}
+
+// Without a name: the active virtual environment, else the one that this program is in, else PATH.
+Choice default_python() {
+  if (const char* active = std::getenv("VIRTUAL_ENV")) {
+    std::string python = std::string(active) + "/bin/python";
+    if (fs::exists(python)) return {python, "the active virtual environment"};
+  }
+  // By the name it was called with: `.venv/bin/maya` is a link out of the environment.
+  if (auto self = launch::find_executable(program_invocation_name, search_path())) {
+    std::string python = fs::path(self->path).parent_path() / "python";
+    if (fs::exists(python)) return {python, "beside maya"};
+  }
+  return {"python3", "first on PATH"};
+}
+
+std::optional<launch::Python> check_python(const Choice& wanted, Findings& findings) {
+  auto executable = launch::find_executable(wanted.path, search_path());
   if (!executable) {
     findings.push_back({"python", State::wrong, executable.error().message});
     return std::nullopt;
@@ -74,8 +103,8 @@ std::optional<launch::Python> check_python(const std::string& wanted, Findings& 
     findings.push_back({"python", State::wrong, python.error().message});
     return std::nullopt;
   }
-  findings.push_back(
-      {"python", State::good, fmt::format("{} at {}", python->version, python->path)});
+  findings.push_back({"python", State::good,
+                      fmt::format("{} at {} ({})", python->version, python->path, wanted.why)});
   return *python;
 }
 
@@ -112,7 +141,12 @@ void check_torch(const launch::Python& python, bool needed, Findings& findings) 
   }
   if (python.nvidia_packages.empty()) {
     findings.push_back(
-        {"nvidia", State::good, "no NVIDIA package is installed, and none is needed"});
+        {"nvidia", State::good,
+         torch.cuda.empty()
+             ? "no NVIDIA package is installed, and none is needed"
+             : "no NVIDIA package is installed, and `maya run` needs none; outside `maya run`, "
+               "`import torch` ends with \"lib….so: cannot open shared object file\": start Python "
+               "with `maya run -- python …`, or install torch with its dependencies"});
   } else {
     findings.push_back(
         {"nvidia", State::good,
@@ -311,7 +345,7 @@ for line in open("/proc/self/maps"):
   }
 }
 
-Findings examine(const std::string& python_name) {
+Findings examine(const Choice& choice) {
   Findings findings;
   auto installation = launch::find_installation();
   if (installation) {
@@ -337,7 +371,7 @@ Findings examine(const std::string& python_name) {
     findings.push_back({"catalogue", State::wrong, catalogue.error().message});
   }
 
-  auto python = check_python(python_name, findings);
+  auto python = check_python(choice, findings);
   if (python) {
     auto jax = launch::find_jax(*python, search_path());
     check_torch(*python, !jax || jax->cuda_major == 0, findings);
@@ -368,7 +402,7 @@ Findings examine(const std::string& python_name) {
   return findings;
 }
 
-int doctor(const std::string& python, bool json) {
+int doctor(const Choice& python, bool json) {
   Findings findings = examine(python);
   int wrong = 0, warnings = 0;
   for (const auto& finding : findings) {
@@ -400,25 +434,27 @@ int doctor(const std::string& python, bool json) {
 void add_doctor(CLI::App& app) {
   struct Options {
     std::string python;
+    std::vector<std::string> command;
     bool json{};
   };
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       app.add_subcommand("doctor", "Say what Maya found on this machine, and what is wrong");
-  verb->footer("Example:\n  maya doctor --python .venv/bin/python");
-  verb->add_option("--python", options->python,
-                   "Python to look at (default: the one beside maya, else python3)");
+  verb->footer(
+      "Examples:\n"
+      "  maya doctor\n"
+      "  maya doctor .venv/bin/python\n"
+      "  maya doctor torchrun train.py");
+  verb->add_option("command", options->command,
+                   "A Python, or a command whose Python is to be checked (default: the active "
+                   "virtual environment, else the one maya is in, else python3)");
+  verb->add_option("--python", options->python, "The same, as an option");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options] {
-    std::string python = options->python;
-    if (python.empty()) {
-      // `.venv/bin/maya` is looked at by the name it was called with: its Python is the one beside
-      // that name.
-      const char* environment = std::getenv("VIRTUAL_ENV");
-      std::string beside = environment ? std::string(environment) + "/bin/python" : "";
-      python = !beside.empty() && fs::exists(beside) ? beside : "python3";
-    }
-    finish(doctor(python, options->json));
+    const std::string named = !options->python.empty()    ? options->python
+                              : !options->command.empty() ? options->command.front()
+                                                          : "";
+    finish(doctor(named.empty() ? default_python() : named_python(named), options->json));
   });
 }
 

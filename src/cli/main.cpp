@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/visible.h"
 #include "catalog/suggest.h"
 #include "cli/command.h"
 #include "cli/python_verbs.h"
@@ -23,7 +24,8 @@ int fail(const Error& error, int code) { return fail(error.message, code); }
 
 int fail(std::string_view message, int code) {
   std::fflush(stdout);
-  fmt::print(stderr, "maya: {}\n", message);
+  // Messages quote files, arguments and names of other people.
+  fmt::print(stderr, "maya: {}\n", base::visible_lines(message));
   return code;
 }
 

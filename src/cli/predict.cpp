@@ -25,11 +25,11 @@ int run(const Options& options) {
   const bool what_if = !asked->cluster.empty() || !asked->settings.empty();
   const std::string out =
       options.out.empty() && !what_if ? options.run + "/prediction.json" : options.out;
-  if (!out.empty())
-    if (const Status written = predict::write_file(out, json); !written)
-      return fail(written.error());
   fmt::print("{}",
              options.json ? json : report::summary(outcome->prediction, report::style_of_stdout()));
+  if (!out.empty())
+    if (const Status written = predict::write_file(out, json); !written)
+      return fail(written.error(), not_stored);
   return success;
 }
 

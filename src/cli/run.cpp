@@ -1,6 +1,8 @@
 // maya run: a training command on the emulated cluster, recorded, then predicted.
 #include <fmt/format.h>
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/visible.h"
 #include "catalog/flat.h"
 #include "cli/command.h"
 #include "launch/executable.h"
@@ -34,8 +37,9 @@ namespace fs = std::filesystem;
 struct Options {
   std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"}, stop_after;
   std::vector<std::string> set;
+  std::string start{"auto"};
   int nodes{}, at_once{};
-  bool no_predict{}, json{}, quiet{};
+  bool no_predict{}, no_report{}, json{}, quiet{};
 };
 
 // "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -60,6 +64,12 @@ Result<catalog::Cluster> resolve_cluster(const catalog::Catalog& catalogue, cons
   }
   spec += fmt::format(":{}", nodes);  // no count given: as many as the command asks for
   return catalogue.cluster(spec, settings.cluster);
+}
+
+// A process of a run has the emulated libraries in front of everything.
+bool is_inside_a_run(const launch::Environment& user) {
+  auto preload = user.find("LD_PRELOAD");
+  return preload != user.end() && preload->second.find("libmaya_device") != std::string::npos;
 }
 
 int count_recordings(const std::string& directory) {
@@ -87,7 +97,7 @@ void print_notes(const std::string& directory) {
   std::ifstream file(directory + "/notes.txt");
   std::set<std::string> seen;
   for (std::string line; std::getline(file, line);) {
-    if (seen.insert(line).second) fmt::print(stderr, "maya: {}\n", line);
+    if (seen.insert(line).second) fmt::print(stderr, "maya: {}\n", base::visible(line));
   }
 }
 
@@ -96,11 +106,23 @@ std::string unreached(const std::string& directory) {
   std::ifstream file(directory + "/unreached.txt");
   std::string line;
   std::getline(file, line);
-  return line;
+  return base::visible(line);
+}
+
+// Whether the disk of the run has no room for a recording (its first megabyte is reserved).
+bool disk_is_full(const std::string& directory) {
+  struct statvfs disk {};
+  return statvfs(directory.c_str(), &disk) == 0 &&
+         static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize < 2 << 20;
 }
 
 // One sentence on why a command that ended well left no recording.
 std::string why_no_recording(const launch::Executable& executable, const std::string& directory) {
+  if (!fs::is_directory(directory))
+    return fmt::format("nothing was recorded: {} was removed while the command ran", directory);
+  if (disk_is_full(directory))
+    return fmt::format("nothing was recorded: the disk of {} is full; choose another with --out",
+                       directory);
   if (auto line = unreached(directory); !line.empty()) {
     return fmt::format(
         "nothing was recorded: {}; what it does is not emulated. Keep LD_PRELOAD, LD_LIBRARY_PATH "
@@ -134,19 +156,25 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
          "set-up)";
 }
 
+Result<launch::Starts> choose_starts(const std::string& how, const launch::Environment& user) {
+  auto starts = how == "plain" ? launch::Starts() : launch::Starts::of_search(user);
+  if (how == "forked" && !starts.by_fork()) return launch::Starts::create();
+  return starts;
+}
+
 int print_prediction(const std::string& directory, const std::string& spec,
                      const predict::Pairs& settings, const Options& options) {
   predict::Options asked;
   asked.cluster = spec;
   asked.settings = settings;
   asked.steps = options.steps;
-  asked.keep_spans = true;
+  asked.keep_spans = !options.no_report;
   auto outcome = predict::predict_run(directory, asked);
   if (!outcome) return fail(outcome.error());
-  if (auto written = predict::write_results(directory, *outcome); !written)
-    return fail(written.error());
   fmt::print("{}", options.json ? report::to_json(outcome->prediction)
                                 : report::summary(outcome->prediction, report::style_of_stdout()));
+  if (auto written = predict::write_results(directory, *outcome); !written)
+    return fail(written.error(), not_stored);
   return success;
 }
 
@@ -179,6 +207,11 @@ int run(const Options& options, std::vector<std::string> command) {
   auto installation = launch::find_installation();
   if (!installation) return fail(installation.error());
   auto user = launch::current_environment();
+  if (auto outer = user.find("MAYA_RUN_DIR"); outer != user.end() && is_inside_a_run(user))
+    return fail(
+        fmt::format("run: this is a `maya run` inside another, which records to {}; start "
+                    "the command without the inner one",
+                    outer->second));
   auto path = user.find("PATH");
   // As the command itself will see it: `maya run -- nvidia-smi` means the emulated one.
   auto executable = launch::find_executable(
@@ -203,7 +236,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!cluster) return fail(cluster.error());
   launch::Job job;
   job.command = command;
-  job.program = executable->path;
+  job.executable = *executable;
   job.user = user;
   job.installation = *installation;
   job.catalogue = catalogue->directory();
@@ -240,8 +273,11 @@ int run(const Options& options, std::vector<std::string> command) {
     fmt::print(stderr, "maya: {}\n", remark.text);
   job.directory = directory->path();
   job.shown = directory->shown();
+  auto starts = choose_starts(options.start, user);
+  if (!starts) return fail(starts.error());
+  job.starts = &*starts;
   if (!options.quiet)
-    job.headline = fmt::format("{} on {} × {} ({})", command.front(),
+    job.headline = fmt::format("{} on {} × {} ({})", base::visible(command.front()),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
   auto ended = launch::run_job(std::move(job));
   if (!ended) return fail(ended.error());
@@ -278,7 +314,7 @@ int run(const Options& options, std::vector<std::string> command) {
             : fmt::format("the command ended by itself before {} steady steps were seen",
                           *stop_after));
   if (file.recordings == 0) {
-    if (code == 0) return fail(why_no_recording(*executable, directory->path()));
+    if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
     auto line = unreached(directory->path());
     fail(fmt::format(
         "nothing was recorded: the command ended with code {} before it touched the device{}", code,
@@ -308,7 +344,8 @@ void add_run(CLI::App& app) {
       "train.py\n"
       "A command for one node of several is started once per node, side by side, each with its "
       "node rank.\n"
-      "Exits with the command's own code.");
+      "Exits with the command's own code; where that is 0, with 1 if nothing can be predicted from "
+      "what was\nrecorded, and with 3 if the prediction was printed and could not be stored.");
   verb->add_option("--cluster", options->cluster,
                    "Cluster[:nodes], GPU, or a TOML file (see `maya clusters`)")
       ->capture_default_str();
@@ -330,6 +367,13 @@ void add_run(CLI::App& app) {
                    "Start the command this many times, as on so many nodes");
   verb->add_option("--set", options->set, "Change one figure of the cluster: key=value, repeatable")
       ->allow_extra_args(false);
+  verb->add_option("--start", options->start,
+                   "How Python programs of the job start: plain, forked from a process that has "
+                   "imported torch, or auto (forked in a search)")
+      ->check(CLI::IsMember({"auto", "plain", "forked"}))
+      ->capture_default_str();
+  verb->add_flag("--no-report", options->no_report,
+                 "Leave only prediction.json, no report.html and no timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");
   verb->add_flag("--json", options->json,
                  "Print prediction.json at the end instead of the summary");

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "launch/run_directory.h"
 #include "maya/report.h"
 
 namespace maya::cli {
@@ -58,6 +59,11 @@ int run(const Options& options) {
       std::filesystem::create_directories(std::filesystem::path(file.path).parent_path(), ignored);
     if (const Status status = predict::write_file(file.path, file.bytes); !status)
       return fail(status.error());
+    if (options.out.empty())
+      launch::list_in_manifest(options.run,
+                               options.format == "chakra"
+                                   ? "chakra/"
+                                   : std::filesystem::path(file.path).filename().string());
     written.push_back(file.path);
   }
   if (options.json) {

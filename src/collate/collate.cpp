@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "collate/communicators.h"
 #include "collate/fold.h"
 #include "collate/grid.h"
 #include "collate/host_times.h"
+#include "collate/stages.h"
 #include "collate/steps.h"
 
 namespace maya::collate {
@@ -52,6 +54,20 @@ std::size_t stand_in(const std::vector<Member>& members, const std::vector<std::
     return static_cast<std::size_t>(find_member(members, grid->stand_in(rank, recorded)));
   const auto above = std::upper_bound(recorded.begin(), recorded.end(), rank);
   return above == recorded.begin() ? 0 : static_cast<std::size_t>(above - recorded.begin() - 1);
+}
+
+// Stages of a pipeline that did not run, worked out from those that did.
+void add_derived_stages(std::vector<trace::Recording>& recordings,
+                        std::map<std::int32_t, std::int32_t>& derived_from,
+                        std::vector<std::string>& notes) {
+  DerivedStages derived = derive_stages(recordings);
+  for (std::size_t i = 0; i < derived.recordings.size(); ++i) {
+    derived_from[derived.recordings[i].identity.rank] = derived.from[i];
+    recordings.push_back(std::move(derived.recordings[i]));
+  }
+  for (std::string& note : derived.notes) notes.push_back(std::move(note));
+  std::sort(recordings.begin(), recordings.end(),
+            [](const auto& a, const auto& b) { return a.identity.rank < b.identity.rank; });
 }
 
 // Messages with ranks that nobody recorded cannot be late.
@@ -125,6 +141,10 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
         fmt::format("rank {} says the job has {} ranks: the recording is damaged; record again",
                     recordings[0].identity.rank, job.world_size)};
   if (Status ok = check_identities(recordings, job.world_size); !ok) return ok.error();
+  const std::size_t recorded_ranks = recordings.size();
+  std::map<std::int32_t, std::int32_t> derived_from;
+  if (recorded_ranks > 1 && recordings.size() < static_cast<std::size_t>(job.world_size))
+    add_derived_stages(recordings, derived_from, job.notes);
 
   std::vector<Member> members;
   for (const trace::Recording& recording : recordings) {
@@ -137,11 +157,11 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (!communicators) return communicators.error();
   job.communicators = std::move(*communicators);
   std::optional<Grid> grid;
-  if (recordings.size() < static_cast<std::size_t>(job.world_size)) {
+  if (recorded_ranks < static_cast<std::size_t>(job.world_size)) {
     grid = Grid::find(members, job.communicators, job.world_size);
     job.notes.push_back(fmt::format(
         "{} of {} ranks were recorded; each other rank is taken to do what {} did",
-        recordings.size(), job.world_size,
+        recorded_ranks, job.world_size,
         !options.stand_in.empty() ? "its stand-in"
         : !grid                   ? "the nearest recorded rank below it"
         : grid->axes().size() == 1
@@ -168,6 +188,9 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
     const Member& member = members[folded.representative[c]];
     job.classes[c].representative = member.recording->identity.rank;
+    if (const auto from = derived_from.find(job.classes[c].representative);
+        from != derived_from.end())
+      job.classes[c].derived_from = from->second;
     job.classes[c].devices = member.print.devices;
     job.classes[c].channels = channels_of(member, members, job.communicators, job.class_of_rank);
   }
@@ -176,10 +199,10 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1
-            ? fmt::format("{} recorded ranks do the same; host times are the least of theirs",
+            ? fmt::format("the {} recorded ranks do identical work; the lowest host times are used",
                           recordings.size())
-            : fmt::format("{} recorded ranks fall into {} classes that do the same; host times are "
-                          "the least of each",
+            : fmt::format("{} recorded ranks form {} groups that do identical work; each uses its "
+                          "lowest host times",
                           recordings.size(), job.classes.size()));
   std::vector<Twins> twins(job.classes.size());
   for (std::size_t m = 0; m < recordings.size(); ++m)

@@ -32,7 +32,7 @@ Status check(const trace::Recording& recording, const Record& record, std::strin
                     "record again",
                     recording.identity.rank, where, what, index, size)};
   };
-  if (record.kind > Kind::out_of_memory)  // the last there is
+  if (record.kind > Kind::tensor_release)  // the last there is
     return Error{fmt::format(
         "rank {}: {} is of unknown kind {}: the recording is damaged, or of a newer Maya",
         recording.identity.rank, where, static_cast<int>(record.kind))};
@@ -135,7 +135,7 @@ class Pass {
   }
 
   void take(const Record& r) {
-    if (r.kind == Kind::none || r.kind == Kind::host_gap) return;
+    if (r.kind == Kind::none || r.kind == Kind::host_gap || r.kind >= Kind::tensor_allocate) return;
     // The first device's default stream is not announced, those of others are: no difference.
     if (r.kind == Kind::stream_create && (r.flags & trace::legacy) != 0) {
       device_of_stream_[r.stream] = device(r.value);

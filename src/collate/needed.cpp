@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "collate/stages.h"
 #include "maya/collate.h"
 
 namespace maya::collate {
@@ -17,9 +18,11 @@ struct Partners {
     std::set<std::int32_t> all = sends;
     all.insert(receives.begin(), receives.end());
     const bool everybody = size > 2 && std::ssize(all) >= size - 1;
-    const bool both_ways = std::any_of(sends.begin(), sends.end(),
-                                       [&](std::int32_t peer) { return receives.contains(peer); });
-    return !all.empty() && !everybody && (both_ways || sends.empty() || receives.empty());
+    return !all.empty() && !everybody && (both_ways() || sends.empty() || receives.empty());
+  }
+  bool both_ways() const {
+    return std::any_of(sends.begin(), sends.end(),
+                       [&](std::int32_t peer) { return receives.contains(peer); });
   }
 };
 
@@ -42,9 +45,7 @@ std::vector<std::int32_t> members_of(const trace::Communicator& c, const Partner
   return ranks;
 }
 
-}  // namespace
-
-std::vector<std::int32_t> needed_ranks(const trace::Recording& recording) {
+std::map<std::uint16_t, Partners> partners_of(const trace::Recording& recording) {
   std::map<std::uint16_t, Partners> partners;
   auto look = [&](const trace::Record& r) {
     if (r.kind != trace::Kind::point_to_point || r.value >= recording.ops.size() ||
@@ -59,21 +60,74 @@ std::vector<std::int32_t> needed_ranks(const trace::Recording& recording) {
     if (r.kind == trace::Kind::graph_launch && r.value < recording.graphs.size())
       for (const auto& node : recording.graphs[r.value].nodes) look(node.record);
   }
+  return partners;
+}
+
+// Ranks that the recorded one is a stage among, once for each way in which it is one.
+std::set<std::vector<std::int32_t>> axes_of(const trace::Recording& recording) {
+  std::set<std::vector<std::int32_t>> axes;
+  for (const auto& [slot, found] : partners_of(recording)) {
+    const trace::Communicator& c = recording.communicators[slot];
+    if (found.stages(c.size)) axes.insert(members_of(c, found, recording.identity.world_size));
+  }
+  return axes;
+}
+
+// Of a long row of stages: the first, the last, and of those between them the outermost and the
+// middle one, which tell what changes from stage to stage. The outermost are an odd number of stages
+// apart if there is an even number of stages: two kinds in turn do not look like one.
+std::vector<std::int32_t> probes(const std::vector<std::int32_t>& stages) {
+  constexpr std::size_t few = 5;
+  if (stages.size() <= few) return stages;
+  return {stages[0], stages[1], stages[stages.size() / 2], stages[stages.size() - 2],
+          stages.back()};
+}
+
+}  // namespace
+
+std::vector<std::int32_t> stages_of(const trace::Recording& recording) {
+  const auto axes = axes_of(recording);
+  return axes.size() == 1 ? *axes.begin() : std::vector<std::int32_t>();
+}
+
+std::vector<std::int32_t> needed_ranks(const trace::Recording& recording) {
   const std::int32_t own = recording.identity.rank, world = recording.identity.world_size;
   std::set<std::int32_t> needed{own};
-  std::set<std::vector<std::int32_t>> axes;
-  for (const auto& [slot, found] : partners) {
-    const trace::Communicator& c = recording.communicators[slot];
-    if (!found.stages(c.size)) continue;
-    auto members = members_of(c, found, world);
-    if (!axes.insert(members).second) continue;
+  const auto axes = axes_of(recording);
+  for (const auto& members : axes) {
     // Stages along several axes: every combination.
+    const auto wanted = axes.size() == 1 ? probes(members) : members;
     for (std::int32_t rank : std::vector(needed.begin(), needed.end()))
-      for (std::int32_t member : members)
+      for (std::int32_t member : wanted)
         if (const std::int32_t other = rank + member - own; other >= 0 && other < world)
           needed.insert(other);
   }
   return {needed.begin(), needed.end()};
+}
+
+std::vector<std::int32_t> stages_both_ways(const trace::Recording& recording) {
+  for (const auto& [slot, found] : partners_of(recording))
+    if (found.stages(recording.communicators[slot].size) && found.both_ways())
+      return members_of(recording.communicators[slot], found, recording.identity.world_size);
+  return {};
+}
+
+MoreRanks more_ranks(const std::vector<trace::Recording>& recordings) {
+  if (recordings.empty()) return {};
+  DerivedStages derived = derive_stages(recordings, Derive::ends);
+  const std::vector<std::int32_t>& unknown = derived.needed;
+  const std::vector<std::int32_t> stages = stages_of(recordings.front());
+  std::set<std::int32_t> more;
+  // The outermost and the middle one of each row of stages that cannot be worked out.
+  for (std::size_t s = 0, end = 0; s < stages.size(); s = end + 1) {
+    auto is_unknown = [&](std::size_t i) {
+      return i < stages.size() &&
+             std::find(unknown.begin(), unknown.end(), stages[i]) != unknown.end();
+    };
+    for (end = s; is_unknown(end);) ++end;
+    if (end > s) more.insert({stages[s], stages[(s + end - 1) / 2], stages[end - 1]});
+  }
+  return {{more.begin(), more.end()}, std::move(derived.why)};
 }
 
 }  // namespace maya::collate

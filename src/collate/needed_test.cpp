@@ -22,15 +22,23 @@ TEST(Needed, OneRankWhereAllDoTheSame) {
   EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0}));
 }
 
-TEST(Needed, EveryStageOfAPipeline) {
+TEST(Needed, FiveStagesOfALongPipeline) {
   RecordingBuilder r(0, 64);
   auto stages = r.communicator(1, line(8, 8));
   r.send(stages, 1, 5).receive(stages, 1, 5);
-  EXPECT_EQ(needed_ranks(r.recording()), line(8, 8));  // outermost, as nobody says otherwise
+  // Outermost, as nobody says otherwise.
+  EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0, 8, 32, 48, 56}));
   r.recording().communicators[0].ranks = line(2, 8);
-  EXPECT_EQ(needed_ranks(r.recording()), line(2, 8));
+  EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0, 2, 8, 12, 14}));
   r.send(stages, 7, 5).receive(stages, 7, 5);  // interleaved
-  EXPECT_EQ(needed_ranks(r.recording()), line(2, 8));
+  EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0, 2, 8, 12, 14}));
+}
+
+TEST(Needed, AllStagesOfAShortPipeline) {
+  RecordingBuilder r(0, 10);
+  auto stages = r.communicator(1, line(2, 5));
+  r.send(stages, 1, 5).receive(stages, 1, 5);
+  EXPECT_EQ(needed_ranks(r.recording()), line(2, 5));
 }
 
 TEST(Needed, StagesOverTheCommunicatorOfAll) {

@@ -20,9 +20,21 @@ bool is_heavy(const Work& work) {
          std::holds_alternative<TritonKernel>(work);
 }
 
+bool is_gradient(const Op& op) {
+  const bool direction = std::visit(
+      [](const auto& work) {
+        if constexpr (requires { work.direction == Direction::forward; })
+          return work.direction != Direction::forward;
+        else
+          return false;
+      },
+      op.work);
+  return direction || op.name.find("backward") != std::string::npos;
+}
+
 struct Symbol {
   std::uint64_t exact{}, shape{};
-  bool optimizer{}, heavy{};
+  bool optimizer{}, heavy{}, gradient{};
   std::size_t weight{1};
 };
 
@@ -66,7 +78,8 @@ Sequence::Sequence(const trace::Recording& recording) {
   Updates updates(recording.ops);
   certain_updates_ = updates.certain();
   for (const Op& op : recording.ops)
-    ops.push_back({hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work)});
+    ops.push_back(
+        {hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work), is_gradient(op)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
       case Kind::launch:
@@ -91,6 +104,7 @@ Sequence::Sequence(const trace::Recording& recording) {
           all.shape = mix(all.shape, s->shape);
           all.optimizer |= s->optimizer;
           all.heavy |= s->heavy;
+          all.gradient |= s->gradient;
         }
     graphs.push_back(all);
   }
@@ -101,6 +115,7 @@ Sequence::Sequence(const trace::Recording& recording) {
     if (s->heavy && !found) first_heavy_ = record_.size(), found = true;
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
+    gradient_.push_back(s->gradient);
     thread_.push_back(recording.records[i].thread);
     heavy_.push_back(heavy_.back() + s->heavy);
     weight_.push_back(weight_.back() + s->weight);

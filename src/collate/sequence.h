@@ -22,6 +22,9 @@ class Sequence {
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
   std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that asked for it
+  // The op itself says that it computes gradients (attention, normalization, a compiled kernel's
+  // name). Matrix products do not say so.
+  bool gradient(std::size_t i) const { return gradient_[i]; }
   // How many such symbols lie in [begin, end).
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {
     return heavy_[end] - heavy_[begin];
@@ -38,7 +41,7 @@ class Sequence {
 
  private:
   std::vector<std::uint32_t> record_;
-  std::vector<bool> optimizer_;
+  std::vector<bool> optimizer_, gradient_;
   std::vector<std::uint16_t> thread_;
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
   std::vector<std::size_t> weight_{0};                         // likewise

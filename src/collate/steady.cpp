@@ -26,7 +26,8 @@ job::Job steps_of(trace::Recording recording) {
 SteadySteps steady_steps(trace::Recording recording) {
   const job::Job job = steps_of(std::move(recording));
   return {static_cast<std::uint32_t>(std::count(job.measured.begin(), job.measured.end(), 1)),
-          job.found_by != job::StepsFoundBy::period};
+          job.found_by != job::StepsFoundBy::period &&
+              job.found_by != job::StepsFoundBy::backward};
 }
 
 void cut_to_common_steps(std::vector<trace::Recording>& recordings) {

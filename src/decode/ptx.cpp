@@ -373,6 +373,7 @@ std::unique_ptr<Program> parse(std::string_view text, std::string_view entry) {
   std::string plain = without_comments(text);
   Reader reader(*program);
   if (!reader.read(plain, entry)) return nullptr;
+  mark_steering(*program);
   return program;
 }
 

@@ -2,9 +2,12 @@
 // computes.
 //
 // One thread is run at a time. Integers, addresses and predicates that follow from launch arguments
-// and thread indices are exact; everything loaded from memory and every floating-point value is
-// "unknown". That is enough for Triton's kernels, whose control flow and masks depend on sizes, not
-// on data. A branch on an unknown predicate is not taken, and the result says that it is not exact.
+// and thread indices are exact; floating-point values are "unknown". That is enough for most of
+// Triton's kernels, whose control flow and masks depend on sizes, not on data. What is loaded from
+// memory is unknown too, except where it decides a branch and its value is known
+// (device/values.h): the block masks of FlexAttention are such data. Where it is not known, a loop
+// count that the program bounds is taken as half of the bound, as under a causal mask; other
+// branches on unknown predicates are not taken. The result says which of these happened.
 #pragma once
 
 #include <cstdint>
@@ -111,6 +114,8 @@ struct Instruction {
   double flops{};        // per thread when executed
   std::int32_t bytes{};  // moved per thread when executed
   std::int32_t target{-1};
+  bool steers{};       // a load whose value reaches the predicate of a branch
+  bool bounds_loop{};  // a minimum whose value reaches the predicate of a loop
   Argument arguments[6];
 };
 
@@ -134,12 +139,18 @@ struct Program {
 // Null when the entry is not there or cannot be read.
 std::unique_ptr<Program> parse(std::string_view text, std::string_view entry);
 
+// Fills `steers` and `bounds_loop`; parse() has done so.
+void mark_steering(Program& program);
+
 // Parameters through which nothing is written; empty when it cannot be told.
 std::vector<bool> read_only_parameters(const Program& program);
 
 struct Totals {
   double bytes_read{}, bytes_written{}, flops{}, tensor_flops{};
   bool exact{true};
+  Loops loops{Loops::counted};
+  // Bytes behind each parameter whose values decided branches, known or not.
+  std::vector<std::uint64_t> steered_by;
   std::uint64_t steps{};  // interpreted instructions
 };
 

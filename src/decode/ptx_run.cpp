@@ -70,11 +70,14 @@ Totals count(const Program& program, const Launch& launch) {
 
   Counts probe;
   thread.run({0, 0, 0}, coordinates(0), 1, 1, probe);
+  thread.expect_bounded_loops(probe.bounded_loops);
   std::uint64_t cost = std::max<std::uint64_t>(1, thread.steps());
   std::uint64_t runs = std::clamp<std::uint64_t>(budget / cost, 16, 8192);
 
   // Does the work depend on where the block is? Look at a block in the middle and at the last but
   // one.
+  const bool steered = std::any_of(probe.steered_by.begin(), probe.steered_by.end(),
+                                   [](std::uint64_t bytes) { return bytes > 0; });
   std::array<Axis, 3> axes;
   std::array<bool, 3> varies{};
   int varying = 0;
@@ -83,7 +86,9 @@ Totals count(const Program& program, const Launch& launch) {
     for (std::uint32_t t : {0u, block_threads - 1}) {
       Counts ignored;
       Summary base = thread.run({0, 0, 0}, coordinates(t), 0, 0, ignored);
-      for (std::uint32_t at : {g.grid[d] / 2, g.grid[d] - 2}) {
+      for (std::uint32_t at : {g.grid[d] / 2, g.grid[d] - 2, g.grid[d] / 3, g.grid[d] / 7}) {
+        // Where data decides, any block may differ: look at more of them.
+        if (!steered && at != g.grid[d] / 2 && at != g.grid[d] - 2) continue;
         std::array<std::uint32_t, 3> block{};
         block[d] = at;
         varies[d] |= !(thread.run(block, coordinates(t), 0, 0, ignored) == base);
@@ -92,7 +97,7 @@ Totals count(const Program& program, const Launch& launch) {
     }
     varying += varies[d];
   }
-  std::uint32_t samples = varying <= 1 ? 8 : varying == 2 ? 4 : 3;
+  std::uint32_t samples = varying <= 1 ? (steered ? 32 : 8) : varying == 2 ? 4 : 3;
   for (int d = 0; d < 3; ++d) axes[d] = axis(g.grid[d], varies[d], samples);
   std::size_t blocks = axes[0].at.size() * axes[1].at.size() * axes[2].at.size();
   auto threads = static_cast<std::uint32_t>(
@@ -154,6 +159,10 @@ Totals count(const Program& program, const Launch& launch) {
   totals.flops = counts.flops;
   totals.tensor_flops = counts.tensor_flops;
   totals.exact = counts.exact && program.unknown_opcodes == 0;
+  totals.loops = counts.bounded_loops > 0 ? Loops::assumed
+                 : counts.unknown_loops   ? Loops::unknown
+                                          : Loops::counted;
+  totals.steered_by.assign(counts.steered_by.begin(), counts.steered_by.end());
   totals.steps = thread.steps();
   return totals;
 }

@@ -12,6 +12,7 @@ void Thread::step(const Instruction& in, bool certain) {
     Value x = value(a[1]), y = value(a[2]), out;
     out.known = x.known && y.known;
     out.root = x.root >= 0 ? x.root : y.root;
+    out.loaded = !out.known && (x.loaded || y.loaded);
     if (out.known) out.bits = mask(f(x.bits, y.bits), size);
     set(a[0], out, certain);
   };
@@ -64,6 +65,10 @@ void Thread::step(const Instruction& in, bool certain) {
       touch(counts_->read, at, in.bytes, certain);
       summary_.read += in.bytes;
       forget(in);
+      if (in.steers && in.vector == 1) {
+        const bool one = a[0].kind == Argument::Kind::list && program_.lists[a[0].index].size() == 1;
+        set(one ? program_.lists[a[0].index][0] : a[0], steering(at, in), certain);
+      }
       break;
     }
     case Code::load_other:
@@ -161,6 +166,11 @@ void Thread::step(const Instruction& in, bool certain) {
       break;
     case Code::min:
     case Code::max:
+      if (Value x = value(a[1]), y = value(a[2]);
+          in.bounds_loop && x.known != y.known && (x.known ? y : x).loaded) {
+        set(a[0], assumed_count(x.known ? x : y, in), certain);
+        break;
+      }
       binary([&](std::uint64_t x, std::uint64_t y) {
         bool less =
             in.type.is_signed ? extend(x, size) < extend(y, size) : mask(x, size) < mask(y, size);
@@ -209,6 +219,7 @@ void Thread::step(const Instruction& in, bool certain) {
       else
         product.known = x.known && y.known, product.bits = x.bits * y.bits;
       out.known = product.known && z.known;
+      out.loaded = !out.known && (x.loaded || y.loaded || z.loaded);
       out.root = z.root >= 0 ? z.root : x.root >= 0 ? x.root : y.root;
       out.bits = mask(product.bits + z.bits, in.code == Code::mad_wide ? 2 * size : size);
       set(a[0], out, certain);
@@ -235,6 +246,7 @@ void Thread::step(const Instruction& in, bool certain) {
     case Code::setp: {
       Value x = value(a[1]), y = value(a[2]), out;
       out.known = x.known && y.known;
+      out.loaded = !out.known && (x.loaded || y.loaded);
       if (out.known) {
         bool less = in.type.is_signed ? extend(x.bits, size) < extend(y.bits, size)
                                       : mask(x.bits, size) < mask(y.bits, size);
@@ -341,7 +353,7 @@ void Thread::step(const Instruction& in, bool certain) {
       // Broadcast of a value equal over the warp, as Triton uses it for the warp's number.
       Value v = value(a[1]);
       set(a[0], v, certain);
-      if (a[0].second >= 0) registers_[a[0].second] = Value{1, true, -1};
+      if (a[0].second >= 0) registers_[a[0].second] = Value{1, true, false, -1};
       break;
     }
     case Code::elect: {
@@ -433,6 +445,7 @@ void Thread::known_one(const Instruction& in, bool certain) {
 Value Thread::wide(const Value& x, const Value& y, const Instruction& in) const {
   Value out;
   out.known = x.known && y.known;
+  out.loaded = !out.known && (x.loaded || y.loaded);
   int size = in.type.bytes;
   if (in.type.is_signed)
     out.bits = static_cast<std::uint64_t>(extend(x.bits, size)) *

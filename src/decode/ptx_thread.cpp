@@ -41,7 +41,11 @@ Summary Thread::run(const std::array<std::uint32_t, 3>& block,
       continue;
     }
     if (in.code == Code::branch) {
-      if (!certain) counts.exact = false;
+      if (!certain) {
+        counts.exact = false;
+        counts.unknown_loops |= registers_[in.predicate].loaded && in.target >= 0 &&
+                                static_cast<std::size_t>(in.target) <= at;
+      }
       if (certain && in.target >= 0) {
         auto target = static_cast<std::size_t>(in.target);
         if (target <= at && in.predicate >= 0) accelerate(at, target, in);
@@ -175,6 +179,36 @@ Value Thread::parameter(const Argument& a, int size, bool is_signed) const {
   if (is_signed) v.bits = static_cast<std::uint64_t>(extend(v.bits, size));
   v.known = true;
   v.root = arguments_[a.parameter].root;
+  return v;
+}
+
+Value Thread::steering(const Value& at, const Instruction& in) {
+  Value v;
+  v.loaded = true;
+  const int size = in.type.bytes;
+  if (at.root < 0 || !at.known || launch_.known == nullptr || size > 8) return v;
+  std::uint64_t base = 0;
+  std::memcpy(&base, launch_.arguments[at.root], 8);
+  constexpr std::uint64_t most = 1 << 20;  // masks of blocks are small
+  if (at.bits < base || at.bits - base >= most) return v;
+  std::uint64_t& reach = counts_->steered_by[static_cast<std::size_t>(at.root)];
+  reach = std::max(reach, at.bits - base + static_cast<std::uint64_t>(size));
+  const void* bytes = launch_.known(at.bits, static_cast<std::uint64_t>(size));
+  if (bytes == nullptr) return v;
+  std::memcpy(&v.bits, bytes, static_cast<std::size_t>(size));
+  if (in.type.is_signed) v.bits = static_cast<std::uint64_t>(extend(v.bits, size));
+  v.known = true;
+  v.loaded = false;
+  return v;
+}
+
+Value Thread::assumed_count(const Value& bound, const Instruction& in) {
+  Value v = bound;
+  std::int64_t most = extend(bound.bits, in.type.bytes);
+  ++counts_->bounded_loops;
+  counts_->exact = false;
+  v.bits = static_cast<std::uint64_t>(std::clamp<std::int64_t>(most / 2 / bounded_loops_, 1,
+                                                               std::max<std::int64_t>(1, most)));
   return v;
 }
 

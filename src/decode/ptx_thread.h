@@ -15,6 +15,7 @@ namespace maya::decode::ptx {
 struct Value {
   std::uint64_t bits{};
   bool known{};
+  bool loaded{};          // unknown because it comes from memory
   std::int16_t root{-1};  // kernel parameter the address came from
 };
 
@@ -32,6 +33,9 @@ struct Counts {
   double flops{}, tensor_flops{};
   bool exact{true};
   bool complete{true};  // false: the step limit cut it off
+  int bounded_loops{};  // loops whose count was taken from their bound
+  bool unknown_loops{};
+  std::array<std::uint64_t, max_roots> steered_by{};  // bytes behind a parameter
 
   // As if what happened since `before` happened `times` more.
   void advance(const Counts& before, double times) {
@@ -79,6 +83,9 @@ class Thread {
         limit_(limit) {}
 
   std::uint64_t steps() const { return steps_; }
+
+  // Loops of unknown count that a thread goes through, for sharing out what is assumed of them.
+  void expect_bounded_loops(int n) { bounded_loops_ = std::max(1, n); }
 
   // `weight`: threads this one stands for; `elected_weight`: blocks, for work that one thread of a
   // warp issues for all (bulk copies, tcgen05): the sample holds every warp's first lane.
@@ -181,6 +188,11 @@ class Thread {
 
   void step(const Instruction& in, bool certain);
 
+  // A loaded value that decides a branch, where somebody knows it.
+  Value steering(const Value& at, const Instruction& in);
+  // What the smaller of an unknown loaded number and a known one is taken for.
+  Value assumed_count(const Value& bound, const Instruction& in);
+
   // x & 0 and x | all ones are known even if x is not; predicates use this for masks.
   void known_zero(const Instruction& in, bool certain);
   void known_one(const Instruction& in, bool certain);
@@ -199,6 +211,7 @@ class Thread {
   double elected_weight_{1};
   std::uint64_t limit_;
   std::uint64_t steps_{};
+  int bounded_loops_{1};
   std::array<std::uint32_t, 3> block_{}, thread_{};
   double weight_{1};
   Counts* counts_{};

@@ -17,6 +17,8 @@ class FromPtx : public Decoder {
   std::unique_ptr<ptx::Program> program;
   std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
+  // Bytes behind each parameter that decided branches of the launches so far: part of the key.
+  mutable std::vector<std::uint64_t> steered_by;
 
   std::vector<bool> read_only() const override { return ptx::read_only_parameters(*program); }
 
@@ -38,6 +40,19 @@ class FromPtx : public Decoder {
       std::memcpy(out + used, &word, 8);
       used += 8;
     }
+    for (std::size_t i = 0; i < steered_by.size(); ++i) {
+      if (steered_by[i] == 0 || launch.known == nullptr || used + 8 > capacity) continue;
+      const auto* bytes =
+          static_cast<const std::byte*>(launch.known(a.pointer(i), steered_by[i]));
+      std::uint64_t hash = 0;
+      if (bytes != nullptr) {
+        hash = 0xcbf29ce484222325ULL;
+        for (std::uint64_t at = 0; at < steered_by[i]; ++at)
+          hash = (hash ^ static_cast<std::uint8_t>(bytes[at])) * 0x100000001b3ULL;
+      }
+      std::memcpy(out + used, &hash, 8);
+      used += 8;
+    }
     return used;
   }
 
@@ -45,6 +60,9 @@ class FromPtx : public Decoder {
     Decoded d;
     d.op.geometry = launch.geometry;
     ptx::Totals t = ptx::count(*program, launch);
+    steered_by.resize(std::max(steered_by.size(), t.steered_by.size()));
+    for (std::size_t i = 0; i < t.steered_by.size(); ++i)
+      steered_by[i] = std::max(steered_by[i], t.steered_by[i]);
     TritonKernel work;
     work.bytes_read = std::llround(t.bytes_read);
     work.bytes_written = std::llround(t.bytes_written);
@@ -52,6 +70,7 @@ class FromPtx : public Decoder {
     work.tensor_flops = std::llround(t.tensor_flops);
     work.dtype = program->dtype;
     work.exact = t.exact;
+    work.loops = t.loops;
     const auto& b = launch.geometry.block;
     work.num_warps = static_cast<std::int32_t>(std::max(1u, b[0] * b[1] * b[2] / 32));
     d.op.work = work;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 
 #include "device/lz4.h"
@@ -41,15 +42,6 @@ struct Wrapper {
   const void* extra;
 };
 
-const void* unwrap(const void* data) {
-  std::uint32_t magic;
-  std::memcpy(&magic, data, 4);
-  if (magic != wrapper_magic && magic != wrapper2_magic) return data;
-  Wrapper wrapper;
-  std::memcpy(&wrapper, data, sizeof wrapper);
-  return wrapper.data;
-}
-
 std::vector<char> payload(const char* begin, const Entry& entry) {
   const char* stored = begin + entry.header_bytes;
   // No cubin comes near either; a damaged size would, and memory is taken by it.
@@ -84,22 +76,41 @@ int fitness(const Entry& entry, int capability) {
   return -1;
 }
 
-std::size_t elf_bytes(const char* data) {
+// 0: the headers do not fit together, or lead outside of `room`.
+std::size_t elf_bytes(const char* data, std::size_t room) {
   Elf64_Ehdr header;
+  if (room < sizeof header) return 0;
   std::memcpy(&header, data, sizeof header);
   std::size_t end = sizeof header;
-  end =
-      std::max<std::size_t>(end, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
-  end =
-      std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
+  // Sums of 64-bit numbers that a file holds overflow; both parts below `room` do not.
+  auto extend = [&](std::uint64_t at, std::uint64_t bytes) {
+    if (at > room || bytes > room - at) return false;
+    end = std::max<std::size_t>(end, at + bytes);
+    return true;
+  };
+  if (header.e_shnum != 0 &&
+      (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum))
+    return 0;
+  if (!extend(header.e_phoff, std::uint64_t{header.e_phnum} * header.e_phentsize) ||
+      !extend(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize))
+    return 0;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section;
     std::memcpy(&section, data + header.e_shoff + std::size_t{i} * header.e_shentsize,
                 sizeof section);
-    if (section.sh_type != SHT_NOBITS)
-      end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+    if (i == 0 && section.sh_type != SHT_NULL) return 0;
+    if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL &&
+        !extend(section.sh_offset, section.sh_size))
+      return 0;
   }
   return end;
+}
+
+// PTX says its version and target first, and its last function is closed.
+bool is_ptx(std::string_view text) {
+  return text.find(".version") != std::string_view::npos &&
+         text.find(".target") != std::string_view::npos &&
+         std::count(text.begin(), text.end(), '{') == std::count(text.begin(), text.end(), '}');
 }
 
 bool is_elf(const void* data) { return std::memcmp(data, ELFMAG, SELFMAG) == 0; }
@@ -112,6 +123,16 @@ int elf_capability(const std::vector<char>& bytes) {
   int low = static_cast<int>(header.e_flags & 0xff),
       high = static_cast<int>((header.e_flags >> 8) & 0xff);
   return header.e_ident[EI_ABIVERSION] >= 8 ? high : low;
+}
+
+// Of a line such as ".target sm_90a, texmode_independent"; 0: none.
+int ptx_target(std::string_view text) {
+  std::size_t at = text.find(".target");
+  at = at == std::string_view::npos ? at : text.find("sm_", at);
+  int capability = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(text.data() + at + 3, text.data() + text.size(), capability);
+  return capability;
 }
 
 // A checked view of an ELF image's sections.
@@ -272,25 +293,45 @@ std::unordered_map<std::string, KernelCode> ptx_kernels(std::string_view ptx) {
 
 }  // namespace
 
-std::size_t image_bytes(const void* data) {
-  data = unwrap(data);
-  if (is_elf(data)) return elf_bytes(static_cast<const char*>(data));
+const void* unwrap(const void* data, std::size_t room) {
+  std::uint32_t magic;
+  if (room < sizeof magic) return data;
+  std::memcpy(&magic, data, 4);
+  if (room < sizeof(Wrapper) || (magic != wrapper_magic && magic != wrapper2_magic)) return data;
+  Wrapper wrapper;
+  std::memcpy(&wrapper, data, sizeof wrapper);
+  return wrapper.data;
+}
+
+std::size_t image_bytes(const void* data, std::size_t room) {
+  if (data == nullptr || room < 4) return 0;
+  if (is_elf(data)) return elf_bytes(static_cast<const char*>(data), room);
   std::uint32_t magic;
   std::memcpy(&magic, data, 4);
   if (magic == container_magic) {
     Container container;
+    if (room < sizeof container) return 0;
     std::memcpy(&container, data, sizeof container);
+    if (container.header_bytes < sizeof container || container.header_bytes > room ||
+        container.bytes > room - container.header_bytes)
+      return 0;
     return container.header_bytes + container.bytes;
   }
-  const auto* text = static_cast<const unsigned char*>(data);
-  bool printable = std::isprint(text[0]) || std::isspace(text[0]);
-  return printable ? std::strlen(static_cast<const char*>(data)) : 0;
+  const auto* text = static_cast<const char*>(data);
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (!std::isprint(first) && !std::isspace(first)) return 0;
+  const std::size_t bytes = strnlen(text, room);
+  return is_ptx({text, bytes}) ? bytes : 0;
 }
 
-ImageSet unpack(const void* data, int capability) {
+ImageSet unpack(const void* data, int capability, std::size_t room) {
   ImageSet set;
-  data = unwrap(data);
-  std::size_t total = image_bytes(data);
+  if (data == nullptr) {
+    set.fault = ImageFault::invalid;
+    return set;
+  }
+  if (const void* inside = unwrap(data, room); inside != data) data = inside, room = any_room;
+  std::size_t total = image_bytes(data, room);
   const char* begin = static_cast<const char*>(data);
   if (total == 0) {
     set.fault = ImageFault::invalid;
@@ -310,7 +351,9 @@ ImageSet unpack(const void* data, int capability) {
   std::uint32_t magic;
   std::memcpy(&magic, data, 4);
   if (magic != container_magic) {
-    set.images.push_back(Image{{begin, begin + total}, true, capability});
+    Image image{{begin, begin + total}, true, 0};
+    image.capability = ptx_target(image.ptx());
+    set.images.push_back(std::move(image));
     return set;
   }
   struct Candidate {
@@ -319,9 +362,11 @@ ImageSet unpack(const void* data, int capability) {
     Entry entry;
   };
   std::vector<Candidate> candidates;
-  const char* at = begin + reinterpret_cast<const Container*>(begin)->header_bytes;
+  Container container;
+  std::memcpy(&container, begin, sizeof container);
+  const char* at = begin + container.header_bytes;
   const char* end = begin + total;
-  while (at + sizeof(Entry) <= end) {
+  while (static_cast<std::size_t>(end - at) >= sizeof(Entry)) {
     Entry entry;
     std::memcpy(&entry, at, sizeof entry);
     const auto room = static_cast<std::uint64_t>(end - at);
@@ -354,7 +399,12 @@ ImageSet unpack(const void* data, int capability) {
 }
 
 std::unordered_map<std::string, KernelCode> kernels(const Image& image) {
-  return image.is_ptx ? ptx_kernels(image.ptx()) : elf_kernels(image);
+  auto found = image.is_ptx ? ptx_kernels(image.ptx()) : elf_kernels(image);
+  for (auto& [name, code] : found) {
+    code.ptx_version = image.capability;
+    code.binary_version = image.is_ptx ? 0 : image.capability;
+  }
+  return found;
 }
 
 std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {

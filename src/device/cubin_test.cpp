@@ -108,6 +108,14 @@ TEST(Cubin, ACubinByItselfRunsOnItsOwnKindOnly) {
   EXPECT_EQ(unpack(&header, 80).fault, ImageFault::no_kernel_image);
 }
 
+TEST(Cubin, KernelsHaveTheVersionOfTheirImage) {
+  auto found = kernels(unpack(ptx, 90).images.at(0));
+  EXPECT_EQ(found["scale"].ptx_version, 80);
+  EXPECT_EQ(found["scale"].binary_version, 0);  // built for the GPU when it is loaded
+  std::string bytes = container({{2, 80, "s80."}, {2, 86, "s86."}});
+  EXPECT_EQ(unpack(bytes.data(), 89).images.at(0).capability, 86);
+}
+
 TEST(Cubin, UnpacksZstd) {
   std::string text = ptx;
   auto bytes = container({{1, 80, text, 0x8000}});

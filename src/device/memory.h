@@ -17,7 +17,7 @@
 
 namespace maya::device {
 
-enum class MemoryKind : std::uint8_t { device, pool, mapped, managed, pinned, context };
+enum class MemoryKind : std::uint8_t { device, pool, mapped, managed, pinned, context, communicator };
 
 struct Allocation {
   std::uint64_t address{}, bytes{};

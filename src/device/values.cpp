@@ -198,9 +198,9 @@ void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
     std::uint64_t from = it->first, size = it->second.end - from;
     auto pending = it->second.pending;
     lock.unlock();
-    std::vector<char> result(size);
-    bool known = false;
-    wait_([&] { known = pending->resolve(result.data(), size); });
+    bool known = pending->resolvable(size);
+    std::vector<char> result(known ? size : 0);
+    if (known) wait_([&] { known = pending->resolve(result.data(), size); });
     lock.lock();
     it = map_.find(from);
     if (it == map_.end() || it->second.pending != pending) continue;  // somebody was faster
@@ -281,6 +281,16 @@ void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
     }
   }
   erase(to, bytes);
+}
+
+std::shared_ptr<Values::Pending> Values::promised(std::uint64_t address, std::uint64_t bytes,
+                                                  std::uint64_t& begin) {
+  if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
+  std::lock_guard guard(mutex_);
+  auto it = stretch_at(address);
+  if (it == map_.end() || it->second.end < address + bytes) return nullptr;
+  begin = it->first;
+  return it->second.pending;
 }
 
 bool Values::any(std::uint64_t address, std::uint64_t bytes) {

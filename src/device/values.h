@@ -28,6 +28,8 @@ class Values {
     virtual ~Pending() = default;
     // Fills `to` with the bytes, or returns false if they stay unknown. May block on peers.
     virtual bool resolve(void* to, std::uint64_t bytes) = 0;
+    // False: too large to be worked out as a whole; it is then unknown to whoever looks.
+    virtual bool resolvable(std::uint64_t) const { return true; }
   };
 
   Values(std::uint64_t base, std::uint64_t span);
@@ -64,6 +66,9 @@ class Values {
   // The pattern (at most 8 bytes, their number in `pattern_bytes`) that all of the range has.
   const void* supposed(std::uint64_t address, std::uint64_t bytes, std::uint64_t& pattern_bytes);
   void promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending);
+  // What was promised for a stretch that holds the range, and where that stretch begins; or null.
+  std::shared_ptr<Pending> promised(std::uint64_t address, std::uint64_t bytes,
+                                    std::uint64_t& begin);
   // Some byte of the range is known (or promised).
   bool any(std::uint64_t address, std::uint64_t bytes);
   // Pointer to the bytes if all are known, else null. Valid until the next change there.

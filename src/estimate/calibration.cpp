@@ -3,10 +3,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <type_traits>
 
+#include "base/files.h"
 #include "op/text.h"
 
 namespace maya::estimate {
@@ -117,11 +116,10 @@ Result<Calibration> Calibration::parse(std::string_view text, const std::string&
 }
 
 Result<Calibration> Calibration::load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{"cannot read the calibration file '" + path + "'"};
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse(text.str(), path);
+  constexpr std::size_t most = 256 << 20;  // millions of measured ops
+  auto text = base::read_file(path, most);
+  if (!text) return text.error();
+  return parse(*text, path);
 }
 
 const Calibration::Measured* Calibration::find(const Work& work) const {

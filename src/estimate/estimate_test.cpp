@@ -117,7 +117,7 @@ TEST(Estimate, LargeWorkScalesWithItsSize) {
     EXPECT_NEAR(four / one, 4, 0.1) << gpu.name;
     one = (*estimate)(op_of("gemm m=8192 n=8192 k=8192 a=f16 b=f16 d=f16 compute=f16")).ns;
     four = (*estimate)(op_of("gemm m=8192 n=8192 k=32768 a=f16 b=f16 d=f16 compute=f16")).ns;
-    EXPECT_NEAR(four / one, 4, 0.25) << gpu.name;
+    EXPECT_NEAR(four / one, 4, 0.35) << gpu.name;
   }
 }
 
@@ -197,6 +197,35 @@ TEST(BatchNorm, TorchsOwnReadsAnElementAtATime) {
   const double cudnn = (*estimate)(op).ns;
   op.name = "void at::native::batch_norm_backward_kernel<c10::Half, c10::Half, float, int>";
   EXPECT_GT((*estimate)(op).ns, 1.5 * cudnn);
+}
+
+TEST(Estimate, TheArithmeticIsTheChipsNotTheRecordings) {
+  // A recording made for a part without units for bf16 says f32; one made for a part with them,
+  // bf16. Predicted for either, both take the same.
+  const Op recorded_for_volta = op_of("gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 compute=f32");
+  const Op recorded_for_ampere =
+      op_of("gemm m=4096 n=4096 k=4096 a=bf16 b=bf16 d=bf16 compute=bf16");
+  for (const auto& gpu : test_gpus()) {
+    const auto e = estimator(gpu);
+    EXPECT_NEAR((*e)(recorded_for_volta).ns, (*e)(recorded_for_ampere).ns,
+                0.2 * (*e)(recorded_for_ampere).ns)
+        << gpu.name;
+  }
+}
+
+TEST(Estimate, OldLibrariesKeepTheModelsOfTheirTime) {
+  const auto gpu = test_gpus()[5];
+  const Op op = op_of("gemm m=4096 n=512 k=4096 a=bf16 b=bf16 d=bf16 compute=bf16 transpose_a=1");
+  auto with = [&](const char* torch) {
+    auto made = make_estimator(gpu, kCatalog, "", {torch});
+    EXPECT_TRUE(made) << made.error().message;
+    return (**made)(op);
+  };
+  EXPECT_FALSE(with("2.1.0+cu121").cool);
+  EXPECT_TRUE(with("2.15.0+cu132").cool);
+  EXPECT_TRUE(with("").cool);  // nobody said: today's
+  EXPECT_EQ(with("2.15.0").ns, with("").ns);
+  EXPECT_NE(with("2.1.0").ns, with("").ns);
 }
 
 TEST(Estimate, CommunicationIsNotItsBusiness) {

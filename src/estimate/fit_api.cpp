@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "estimate/features.h"
+#include "estimate/learned_model.h"
 #include "estimate/models.h"
 #include "estimate/power.h"
+#include "estimate/question.h"
 #include "op/text.h"
 
 using namespace maya;
@@ -60,7 +62,7 @@ const char* fit_conv_names(double* defaults) { NAMES(ConvParams) }
 const char* fit_power_names(double* defaults) { NAMES(PowerParams) }
 
 // Ops parsed once; a handle per table.
-void* fit_ops(const char** texts, const char* name, int count) {
+void* fit_ops(const char** texts, const char** names, int count) {
   auto* ops = new std::vector<Op>(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     auto work = parse_work(texts[i]);
@@ -70,7 +72,7 @@ void* fit_ops(const char** texts, const char* name, int count) {
       return nullptr;
     }
     (*ops)[static_cast<std::size_t>(i)].work = *std::move(work);
-    (*ops)[static_cast<std::size_t>(i)].name = name;
+    (*ops)[static_cast<std::size_t>(i)].name = names[i];
   }
   return ops;
 }
@@ -134,6 +136,24 @@ void fit_conv(const void* chip, const void* ops, const double* conv, const doubl
 }
 int fit_conv_feature_count() { return static_cast<int>(ConvFeatures{}.size()); }
 
+// What the learned models are asked: family (-1: none), analytic time, least time, features.
+void fit_ask(const void* chip, const void* ops, int* family, double* base, double* limit,
+             int* count, float* features) {
+  const Chip& c = *static_cast<const Chip*>(chip);
+  for (const Op& op : *static_cast<const std::vector<Op>*>(ops)) {
+    Question q;
+    *family++ = ask(c, op, q) ? static_cast<int>(q.family) : -1;
+    *base++ = q.base_ns, *limit++ = q.limit_ns, *count++ = q.count;
+    std::copy(q.features.begin(), q.features.end(), features);
+    features += q.features.size();
+  }
+}
+int fit_feature_limit() { return static_cast<int>(Forest::kFeatures); }
+const char* fit_learned_name(int family) {
+  return family < static_cast<int>(Learned::count) ? name(static_cast<Learned>(family)).data()
+                                                   : nullptr;
+}
+
 // The whole shipped estimator: what the golden table and the accuracy page are made with.
 void* fit_models(const void* chip, const char* directory) {
   auto file = ModelFile::load(directory);
@@ -141,7 +161,13 @@ void* fit_models(const void* chip, const char* directory) {
     std::fprintf(stderr, "%s\n", file.error().message.c_str());
     return nullptr;
   }
-  auto models = Models::make(*static_cast<const Chip*>(chip), *file);
+  auto learned = LearnedModels::load(std::string(directory) + "/learned",
+                                     *static_cast<const Chip*>(chip), true);
+  if (!learned) {
+    std::fprintf(stderr, "%s\n", learned.error().message.c_str());
+    return nullptr;
+  }
+  auto models = Models::make(*static_cast<const Chip*>(chip), *file, *std::move(learned));
   if (!models) {
     std::fprintf(stderr, "%s\n", models.error().message.c_str());
     return nullptr;

@@ -34,6 +34,13 @@ double alignment_rate(const Gemm& w, const Chip& chip) {
   return single ? std::min(operands, worst(d, bytes(w.d))) : operands;
 }
 
+// The arithmetic is the chip's, whatever chip the recording was made for: where that had no units
+// for the operands, it says f32.
+DType arithmetic(const Chip& chip, DType operands, DType recorded) {
+  const bool resolved = recorded == DType::f32 && operands != DType::f32 && chip.tensor(operands);
+  return resolved && bytes(operands) <= 2 ? operands : recorded;
+}
+
 }  // namespace
 
 Confidence read_confidence(const Section& section) {
@@ -64,9 +71,10 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& w) {
   return s;
 }
 
-Result<Models> Models::make(const Chip& chip, const ModelFile& file) {
+Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedModels learned) {
   Models m;
   m.chip_ = chip;
+  m.learned_ = std::move(learned);
   PowerParams power;
   const Section board = file.section("chip", chip);
   PowerParams::each(power,
@@ -118,11 +126,14 @@ void Models::calibrate(const Calibration& calibration) {
     const auto* scale = calibration.scale(family);
     if (!scale) return;
     c.scale = scale->factor;
+    c.calibrated = true;
     c.low = c.short_low = std::min(1.0, scale->low);
     c.high = c.short_high = std::max(1.0, scale->high);
   };
   apply(gemm_tensor_.confidence, "gemm.tensor");
   apply(gemm_thin_, "gemm.tensor");
+  apply(learned_products_, "gemm.tensor");
+  apply(learned_attention_, "attention");
   apply(gemm_plain_.confidence, "gemm.f32");
   apply(gemm_batched_.confidence, "gemm.f32");
   apply(conv_tensor_.confidence, "conv.tensor");
@@ -224,7 +235,7 @@ Models::Raw Models::triton(const TritonKernel& w) const {
   const double tensor = d(w.tensor_flops) / (0.6 * chip_.rate(w.dtype));
   const double plain = d(w.flops) / (0.5 * chip_.rate(DType::f32));
   return {std::max(ns, model.params.floor_ns + std::max(tensor, plain)),
-          w.exact ? &model.confidence : &unknown_};
+          w.exact && w.loops == Loops::counted ? &model.confidence : &unknown_};
 }
 
 Models::Raw Models::raw(const Op& op) const {
@@ -246,7 +257,51 @@ Models::Raw Models::raw(const Op& op) const {
   return {0, nullptr};
 }
 
+bool Models::learned(const Op& op, Estimate& out) const {
+  Question question;
+  if (!ask(chip_, op, question)) return false;
+  const LearnedModel* model = learned_.find(question.family);
+  if (model == nullptr) return false;
+  const auto* gemm = std::get_if<Gemm>(&op.work);
+  const auto* attention = std::get_if<Attention>(&op.work);
+  // Nobody measured batches of products, nor such that only stream an operand.
+  constexpr std::int64_t thin = 16;
+  const Scheme scheme = scheme_of(op);
+  if (gemm && !scheme.experts && (gemm->batch > 1 || gemm->m < thin || gemm->k < thin))
+    return false;
+  // A recorded kernel of another kind than what was measured here keeps its own model; so does one
+  // that somebody names.
+  if (attention && scheme.library.empty() && !model->covers(enum_name(attention->kernel)))
+    return false;
+  const LearnedAnswer a = model->answer(question, scheme.library);
+  // Rows that tensor cores cannot read in whole vectors; all that was measured can be.
+  const double slower = gemm && !scheme.experts ? 1 / alignment_rate(*gemm, chip_) : 1;
+  const Confidence& own = attention ? learned_attention_ : learned_products_;
+  const double scale = own.scale * slower;
+  out.ns = a.ns * scale;
+  if (own.calibrated)
+    out.low_ns = out.ns * own.low, out.high_ns = out.ns * own.high;
+  else
+    out.low_ns = a.low_ns * scale, out.high_ns = a.high_ns * scale;
+  out.origin = Origin::fitted;
+  out.cool = !own.calibrated;
+  return true;
+}
+
 Estimate Models::evaluate(const Op& op) const {
+  if (const auto* w = std::get_if<Gemm>(&op.work))
+    if (const DType type = arithmetic(chip_, w->a, w->compute); type != w->compute) {
+      Op resolved = op;
+      std::get<Gemm>(resolved.work).compute = type;
+      return evaluate(resolved);
+    }
+  if (const auto* w = std::get_if<Convolution>(&op.work))
+    if (const DType type = arithmetic(chip_, w->dtype, w->compute); type != w->compute) {
+      Op resolved = op;
+      std::get<Convolution>(resolved.work).compute = type;
+      return evaluate(resolved);
+    }
+  if (Estimate e; learned(op, e)) return e;
   const Raw answer = raw(op);
   Estimate e;
   if (!answer.confidence) {

@@ -8,6 +8,7 @@
 #include "estimate/chip.h"
 #include "estimate/conv_model.h"
 #include "estimate/gemm_model.h"
+#include "estimate/learned_model.h"
 #include "estimate/memory_ops.h"
 #include "estimate/model_file.h"
 #include "estimate/transfer_model.h"
@@ -22,7 +23,7 @@ struct Confidence {
   double low{0.7}, high{1.4};
   double short_low{0.6}, short_high{1.6}, short_ns{20000};
   double scale{1};  // a user's calibration
-  bool fitted{};
+  bool fitted{}, calibrated{};
 };
 
 Confidence read_confidence(const Section& section);
@@ -30,7 +31,7 @@ GemmShape gemm_shape(const Chip& chip, const Gemm& work);
 
 class Models {
  public:
-  static Result<Models> make(const Chip& chip, const ModelFile& file);
+  static Result<Models> make(const Chip& chip, const ModelFile& file, LearnedModels learned = {});
   void calibrate(const Calibration& calibration);
   Estimate evaluate(const Op& op) const;
   const Chip& chip() const { return chip_; }
@@ -42,6 +43,8 @@ class Models {
     const Confidence* confidence;
   };
   Raw raw(const Op& op) const;
+  // From the tables of measured kernels, where they have such an op; false: they do not.
+  bool learned(const Op& op, Estimate& out) const;
   Raw gemm(const Gemm& work) const;
   Raw conv(const Convolution& work) const;
   Raw attention(const Attention& work) const;
@@ -56,6 +59,8 @@ class Models {
     Trees correction;
   };
   Chip chip_;
+  LearnedModels learned_;
+  Confidence learned_products_, learned_attention_;  // only what a calibration says
   Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
   Confidence gemm_thin_{0.6, 1.6, 0.5, 1.8, 20000, 1, false};      // products that only stream
   Model<ConvParams> conv_tensor_, conv_tensor_last_, conv_plain_;  // last: channels last

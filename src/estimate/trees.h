@@ -8,10 +8,10 @@
 // octave.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "estimate/forest.h"
 #include "maya/result.h"
 
 namespace maya::estimate {
@@ -21,26 +21,14 @@ class Trees {
   // `features`: how many the model has; a file that refers to others is refused.
   static Result<Trees> parse(std::span<const double> numbers, std::size_t features,
                              std::span<const double> range = {});
-  static constexpr std::size_t kLanes = 8;      // trees walked in step
-  static constexpr std::size_t kFeatures = 32;  // most a model may have
-  bool empty() const { return roots_.empty(); }
+  bool empty() const { return forest_.empty(); }
   // The factor on the model's time, within exp(±bound).
   double factor(std::span<const double> features) const;
 
  private:
-  // A walk goes to the next node, or `right` nodes on. A leaf stays where it is (its feature is
-  // below every value), so that several trees are walked in step, without a branch to guess.
-  struct Node {
-    float value;            // the threshold; of a leaf, what it adds
-    std::uint16_t feature;  // of a leaf: kLeaf
-    std::uint16_t right;
-  };
-  static constexpr std::uint16_t kLeaf = kFeatures;
   double bound_{};
   std::vector<double> range_;
-  std::vector<std::uint32_t> roots_;  // a multiple of kLanes: the last ones are empty trees
-  std::vector<int> depths_;           // per kLanes trees, the deepest; trees go in order of depth
-  std::vector<Node> nodes_;
+  Forest forest_;
 };
 
 }  // namespace maya::estimate

@@ -60,6 +60,14 @@ class Reader {
     if (!parsed) fail("dtype=" + *value + ": expected a type such as f16, bf16, f32, tf32, fp8");
     return parsed.value_or(fallback);
   }
+  // A type of a product, with the names of quantization schemes.
+  struct Quantized quantized(DType fallback);
+  // library=sglang: whose kernels. Empty: today's default.
+  std::string library(std::string_view scheme) {
+    auto value = word({"library", "framework"});
+    if (!value && scheme.empty()) return "";
+    return value.value_or("any") + "::" + std::string(scheme);
+  }
   Direction direction() {
     auto value = word({"direction", "pass", "mode"});
     if (!value || *value == "fwd" || *value == "forward") return Direction::forward;
@@ -86,6 +94,34 @@ class Reader {
   std::string problem_;
 };
 
+struct Quantized {
+  DType activations, weights;
+  std::string_view name;  // where types do not say it
+};
+
+Quantized Reader::quantized(DType fallback) {
+  constexpr std::pair<std::string_view, Quantized> schemes[] = {
+      {"fp8_block", {DType::f8e4m3, DType::f8e4m3, "fp8_block"}},
+      {"nvfp4", {DType::f4, DType::f4, ""}},
+      {"int8", {DType::i8, DType::i8, ""}},
+      {"sq", {DType::i8, DType::i8, ""}},
+      {"int8_wo", {DType::bf16, DType::i8, ""}},
+      {"int4_wo", {DType::bf16, DType::f4, ""}},
+      {"w4a16_mxfp4", {DType::bf16, DType::f4, ""}},
+      {"w4a8_mxfp4_mxfp8", {DType::f8e4m3, DType::f4, ""}}};
+  for (std::string_view key : {"dtype", "type", "precision", "gemm_dtype", "moe_dtype"}) {
+    auto it = keys_.find(key);
+    if (it == keys_.end()) continue;
+    for (const auto& [scheme, types] : schemes)
+      if (it->second == scheme) {
+        keys_.erase(it);
+        return types;
+      }
+  }
+  const DType type = dtype(fallback);
+  return {type, type, ""};
+}
+
 // f16 figures in the literature come from inference engines, bf16 and f32 ones from training.
 bool vllm(Reader& r, DType type) {
   auto provider = r.word({"provider"});
@@ -100,9 +136,10 @@ Result<Op> gemm(std::string_view name, Keys& keys) {
   g.m = r.need({"n", "out_features"});
   g.k = r.need({"k", "in_features"});
   g.batch = r.take({"batch", "b"}, 1);
-  const DType type = r.dtype(DType::f16);
-  g.a = g.b = g.d = type;
-  if (type == DType::f8e4m3 || type == DType::f8e5m2) g.d = DType::bf16;
+  const Quantized quantized = r.quantized(DType::f16);
+  const DType type = quantized.activations;
+  g.a = quantized.weights, g.b = g.d = type;
+  if (bytes(type) < 2) g.d = DType::bf16;
   g.compute = type;
   if (type == DType::tf32) g.a = g.b = g.d = DType::f32;
   if (auto c = r.word({"compute"})) g.compute = parse_dtype(*c).value_or(type);
@@ -113,7 +150,7 @@ Result<Op> gemm(std::string_view name, Keys& keys) {
   g.groups = r.take({"groups"}, 1);
   if (auto e = r.word({"epilogue"}))
     g.epilogue = parse_enum<Epilogue>(*e).value_or(Epilogue::other);
-  return r.done(g);
+  return r.done(g, r.library(quantized.name));
 }
 
 Result<Op> conv(std::string_view name, Keys& keys) {
@@ -178,12 +215,47 @@ Result<Op> attention(std::string_view name, Keys& keys) {
   a.dropout = r.flag({"dropout"});
   a.window = r.take({"window"}, 0);
   a.direction = r.direction();
+  bool named = false;
   if (auto k = r.word({"kernel", "impl"})) {
     auto parsed = parse_enum<AttentionKernel>(*k);
     if (!parsed && *k == "xformers") parsed = AttentionKernel::memory_efficient;
     a.kernel = parsed.value_or(AttentionKernel::other);
+    named = true;
   }
-  return r.done(a);
+  std::string_view scheme;
+  if (auto c = r.word({"kv_dtype", "kv_cache_dtype", "cache_dtype"}))
+    if (auto type = parse_dtype(*c); type && bytes(*type) == 1) scheme = "cache_fp8";
+  // Unless a kernel is named: what a GPU's current libraries take.
+  std::string library = r.library(scheme);
+  return r.done(a, library.empty() && !named ? "any::" + std::string(scheme) : library);
+}
+
+Result<Op> experts(std::string_view name, Keys& keys) {
+  Reader r(name, keys);
+  const std::int64_t tokens = r.need({"tokens", "num_tokens"});
+  const std::int64_t hidden = r.need({"hidden", "hidden_size"});
+  const std::int64_t inner = r.need({"inner", "inter", "inter_size", "intermediate_size"});
+  const std::int64_t experts = r.need({"experts", "num_experts"});
+  const std::int64_t top = r.need({"top", "topk", "top_k"});
+  const std::int64_t tp = std::max<std::int64_t>(1, r.take({"tp", "moe_tp_size"}, 1));
+  const std::int64_t ep = std::max<std::int64_t>(1, r.take({"ep", "moe_ep_size"}, 1));
+  const Quantized quantized = r.quantized(DType::bf16);
+  const int matrices = r.flag({"gated"}, true) ? 3 : 2;
+  // As the tables call it: balanced, power_law_1.2.
+  std::string skew = "0";
+  if (auto d = r.word({"distribution"}); d && d->starts_with("power_law_"))
+    skew = d->substr(std::string_view("power_law_").size());
+  Gemm g;
+  g.groups = std::max<std::int64_t>(1, experts / ep);
+  g.m = std::max<std::int64_t>(1, tokens * top / ep);
+  g.n = std::max<std::int64_t>(1, matrices * inner / tp);
+  g.k = hidden;
+  g.a = g.compute = quantized.activations, g.b = quantized.weights, g.d = DType::bf16;
+  std::string scheme = quantized.name.empty() ? "" : std::string(quantized.name) + " ";
+  scheme += "moe tokens=" + std::to_string(tokens) + " experts=" + std::to_string(experts) +
+            " top=" + std::to_string(top) + " matrices=" + std::to_string(matrices) +
+            " skew=" + skew;
+  return r.done(g, r.library(scheme));
 }
 
 std::int64_t rows_of(Reader& r) { return r.need({"rows", "tokens", "num_tokens", "m", "b", "bt"}); }
@@ -396,7 +468,8 @@ Result<Op> plain(std::string_view name, Keys& keys) {
 const std::vector<Word>& vocabulary() {
   static const std::vector<Word> words{
       {"gemm matmul mm addmm",
-       "m n k [batch] [dtype=f16] [out_dtype] [transpose_a] [transpose_b] [accumulate] [groups]",
+       "m n k [batch] [dtype=f16] [out_dtype] [transpose_a] [transpose_b] [accumulate] [groups] "
+       "[library]",
        "C[m×n] = A[m×k]·B[k×n], row-major as PyTorch writes it",
        "gemm m=4096 n=4096 k=8192 dtype=bf16", gemm},
       {"linear", "tokens out_features in_features [dtype=f16]", "y = x·Wᵀ",
@@ -410,10 +483,14 @@ const std::vector<Word>& vocabulary() {
        "conv n=32 c=64 h=56 w=56 k=64 kernel_size=3 padding=1 dtype=f16 layout=nhwc", conv},
       {"attention flash_attention sdpa",
        "batch heads [kv_heads] seq|seq_q seq_k head_dim [causal] [dropout] [window] [dtype=f16] "
-       "[direction] [kernel=flash2|flash3|cudnn|memory_efficient]",
+       "[direction] [kernel=flash2|flash3|cudnn|memory_efficient] [kv_dtype] [library]",
        "fused attention",
        "attention batch=4 heads=32 kv_heads=8 seq=4096 head_dim=128 causal=1 dtype=bf16",
        attention},
+      {"moe",
+       "tokens hidden inner experts topk [tp] [ep] [dtype=bf16] [distribution] [gated=1] [library]",
+       "the products of a mixture-of-experts layer, fused as inference engines run them",
+       "moe tokens=4096 hidden=4096 inner=1536 experts=128 topk=8 dtype=fp8_block", experts},
       {"layer_norm rms_norm layernorm rmsnorm",
        "rows cols [dtype=f32] [direction] [fused_add] [provider=torch|vllm]",
        "over the last dimension", "rms_norm rows=8192 cols=4096 dtype=bf16", norm},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -58,7 +59,7 @@ void print_headline(const Job& job, const std::vector<int>& ranks,
              job.shown);
 }
 
-Result<Ended> start(const Job& job, const std::vector<int>& ranks) {
+Result<Ended> start(const Job& job, const std::vector<int>& ranks, const Patience& patience = {}) {
   auto workers = only_workers(job.command, job.user, job.nodes, job.gpus_per_node, ranks);
   if (!workers) return workers.error();
   auto commands = *workers ? std::vector{NodeCommand{(*workers)->words, (*workers)->extra}}
@@ -72,7 +73,10 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks) {
   for (auto& node : commands) {
     auto own = *environment;
     for (const auto& [name, value] : node.extra) own[name] = value;
-    processes.push_back({job.program, std::move(node.words), as_block(own)});
+    if (job.starts != nullptr) job.starts->set_environment(own);
+    processes.push_back({job.executable.path, std::move(node.words), as_block(own)});
+    if (job.starts != nullptr)
+      job.starts->prepare(processes.back(), job.executable, job.installation);
   }
   print_headline(job, ranks, *workers);
   std::fflush(stdout);
@@ -81,12 +85,30 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks) {
     stop.emplace(job.directory, job.stop_after, ranks);
     if (auto ready = stop->status(); !ready) return ready.error();
   }
-  Patience patience;
   patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
   Ended ended{*code, stop && stop->asked(), {}};
   if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
+  return ended;
+}
+
+fs::path recording_of(const Job& job, int rank) {
+  return fs::path(job.directory) / fmt::format("rank-{}.maya", rank);
+}
+
+// Runs further ranks beside what was recorded. The first runs with them, as communicators start
+// from it; what it recorded before is kept.
+Result<Ended> start_beside(const Job& job, const std::vector<int>& others) {
+  const fs::path first = recording_of(job, job.ranks.front()),
+                 kept = fs::path(job.directory) / "first.maya";
+  std::vector<int> now{job.ranks.front()};
+  now.insert(now.end(), others.begin(), others.end());
+  std::error_code ignored;
+  fs::rename(first, kept, ignored);
+  forget_exchange(job);
+  auto ended = start(job, now);
+  if (fs::exists(kept, ignored)) fs::rename(kept, first, ignored);
   return ended;
 }
 
@@ -98,21 +120,68 @@ Result<Ended> start_in_turns(const Job& job) {
   auto alone = starts_ranks_alone(job);
   if (!alone) return alone.error();
   if (!*alone) return start(job, job.ranks);
-  const fs::path folder(job.directory);
-  const fs::path kept = folder / "first.maya",
-                 first = folder / fmt::format("rank-{}.maya", job.ranks.front());
   Result<Ended> ended = Ended{};
-  std::error_code ignored;
   for (std::size_t done = 1; done < job.ranks.size() && ended && ended->code == 0;
        done += most - 1) {
-    std::vector<int> now{job.ranks.front()};
-    for (std::size_t i = done; i < std::min(job.ranks.size(), done + most - 1); ++i)
-      now.push_back(job.ranks[i]);
-    forget_exchange(job);
-    ended = start(job, now);
-    if (done == 1) fs::rename(first, kept, ignored);
+    const auto from = job.ranks.begin() + static_cast<std::ptrdiff_t>(done);
+    const auto to = job.ranks.begin() +
+                    static_cast<std::ptrdiff_t>(std::min(job.ranks.size(), done + most - 1));
+    ended = start_beside(job, {from, to});
   }
-  fs::rename(kept, first, ignored);
+  return ended;
+}
+
+// Whether the first rank, still running, has already shown that it is a stage of a pipeline. Asked
+// again and again, less and less often, as the recording grows.
+class PipelineSeen {
+ public:
+  explicit PipelineSeen(fs::path recording) : recording_(std::move(recording)) {}
+
+  bool operator()() {
+    std::error_code missing;
+    if (Clock::now() < next_ || !fs::exists(recording_, missing)) return false;
+    auto recording = trace::read(recording_.string());
+    auto stages = recording ? collate::stages_both_ways(*recording) : std::vector<std::int32_t>();
+    // Twice the same: an exchange with everybody may just be under way.
+    const bool sure = !stages.empty() && stages == seen_;
+    seen_ = std::move(stages);
+    if (seen_.empty()) pause_ = std::min(pause_ * 3 / 2, longest_pause);
+    next_ = Clock::now() + pause_;
+    return sure;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds longest_pause{20'000};
+  fs::path recording_;
+  std::vector<std::int32_t> seen_;
+  std::chrono::milliseconds pause_{400};
+  Clock::time_point next_{};
+};
+
+std::vector<trace::Recording> recordings_of(const Job& job, bool stopped) {
+  std::vector<trace::Recording> recordings;
+  for (int rank : job.ranks)
+    if (auto recording = trace::read(recording_of(job, rank).string()))
+      recordings.push_back(std::move(*recording));
+  if (stopped) collate::cut_to_common_steps(recordings);
+  return recordings;
+}
+
+// Stages that differ by more than the order of their work have to run too.
+Result<Ended> run_stages_that_differ(Job& job, Result<Ended> ended) {
+  while (ended && ended->code == 0) {
+    const collate::MoreRanks more = collate::more_ranks(recordings_of(job, ended->stopped));
+    std::vector<int> others;
+    for (std::int32_t rank : more.ranks)
+      if (std::find(job.ranks.begin(), job.ranks.end(), rank) == job.ranks.end())
+        others.push_back(rank);
+    if (others.empty()) break;
+    fmt::print(stderr, "maya: {}; ranks {} run too\n", more.why, fmt::join(others, ", "));
+    ended = start_beside(job, others);
+    job.ranks.insert(job.ranks.end(), others.begin(), others.end());
+    std::sort(job.ranks.begin(), job.ranks.end());
+  }
   return ended;
 }
 
@@ -125,23 +194,27 @@ Result<bool> starts_ranks_alone(const Job& job) {
 }
 
 Result<Ended> run_job(Job job) {
-  auto ended = start_in_turns(job);
-  if (ended && ended->code == 0 && job.unique) {
-    // What the first rank did tells who else is needed; then all of them run together.
-    const std::string first = fmt::format("{}/rank-{}.maya", job.directory, job.ranks.front());
-    auto recording = trace::read(first);
-    if (!recording) return ended;
-    job.ranks = collate::needed_ranks(*recording);
-    if (job.ranks.size() > 1) {
-      fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
-                 fmt::join(job.ranks, ", "));
-      std::error_code ignored;
-      fs::remove(first, ignored);
-      forget_exchange(job);
-      ended = start_in_turns(job);
-    }
-  }
-  return ended;
+  if (!job.unique) return start_in_turns(job);
+  // What the first rank does tells who else is needed. Once that is seen the others start, with the
+  // first again: it need not come to its end for that.
+  const fs::path first = recording_of(job, job.ranks.front());
+  bool seen = false;
+  Patience patience;
+  patience.enough = [pipeline = PipelineSeen(first), &seen]() mutable {
+    seen = pipeline();
+    return seen;
+  };
+  auto ended = start(job, job.ranks, patience);
+  if (!ended || (ended->code != 0 && !seen)) return ended;
+  if (auto recording = trace::read(first.string())) job.ranks = collate::needed_ranks(*recording);
+  if (job.ranks.size() == 1) return ended;
+  fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
+             fmt::join(job.ranks, ", "));
+  std::error_code ignored;
+  fs::remove(first, ignored);
+  fs::remove(first.string() + ".tail", ignored);
+  forget_exchange(job);
+  return run_stages_that_differ(job, start_in_turns(job));
 }
 
 }  // namespace maya::launch

@@ -7,16 +7,19 @@
 #include <vector>
 
 #include "launch/environment.h"
+#include "launch/executable.h"
 #include "launch/failed_ranks.h"
 #include "launch/installation.h"
+#include "launch/starts.h"
 #include "maya/result.h"
 
 namespace maya::launch {
 
 struct Job {
   std::vector<std::string> command;
-  std::string program;  // path of its first word
-  Environment user;     // the environment it would get without Maya
+  Executable executable;   // its first word
+  const Starts* starts{};  // null: plainly
+  Environment user;        // the environment it would get without Maya
   Installation installation;
   std::string directory;  // of the run, absolute
   std::string catalogue;

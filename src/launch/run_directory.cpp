@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,8 +11,14 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
+
+#include "base/files.h"
 
 namespace maya::launch {
 
@@ -32,14 +39,64 @@ std::string time_stamp() {
   return text;
 }
 
-// What a run leaves behind, and nothing else: replacing a run must not cost a user their files.
-bool belongs_to_a_run(const fs::path& entry) {
-  std::string name = entry.filename().string();
-  return name == "run.toml" || name == "device.txt" || name == "prediction.json" ||
-         name == "report.html" || name == "timeline.pftrace" || name == "notes.txt" ||
-         name == "unreached.txt" || name == "stop" || name == ".lock" || name == "stdout" ||
-         name == "exchange" || name == "ptx" || name.rfind("rank-", 0) == 0 ||
-         name.rfind("process-", 0) == 0;
+// What tells a run directory from any other, and lists what the run has written there. Names end in
+// / for folders.
+constexpr const char* manifest_name = ".manifest";
+constexpr const char* manifest_title =
+    "# files of a maya run; the next run into this directory removes them";
+
+// Written by the launcher and by verbs, or by processes of the run before any of them has a rank.
+// Recordings are not here: each process lists its own.
+constexpr const char* fixed_names[] = {
+    "run.toml",    "device.txt",       "notes.txt", "unreached.txt", "prediction.json",
+    "report.html", "timeline.pftrace", "stop",      "first.maya",    "exchange/",
+    "ptx/"};
+
+std::string read_small(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The entries of the manifest of an earlier run; nothing if there is none.
+std::optional<std::set<std::string>> manifest_of(const std::string& directory) {
+  const std::string path = directory + "/" + manifest_name;
+  std::error_code code;
+  if (!fs::is_regular_file(fs::symlink_status(path, code))) return std::nullopt;
+  std::istringstream lines(read_small(path));
+  std::string line;
+  if (!std::getline(lines, line) || line != manifest_title) return std::nullopt;
+  std::set<std::string> names;
+  while (std::getline(lines, line)) {
+    const std::string name = line.ends_with('/') ? line.substr(0, line.size() - 1) : line;
+    // A name in this directory, nothing else.
+    if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos)
+      names.insert(line);
+  }
+  return names;
+}
+
+// What a new run would write or read as its own, and nobody has listed: not ours to remove.
+std::string in_the_way(const std::string& directory, const std::set<std::string>& listed) {
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(directory, code)) {
+    const std::string name = entry.path().filename().string();
+    if (listed.contains(name) || listed.contains(name + "/")) continue;
+    bool fixed = false;
+    for (const std::string one : fixed_names) fixed |= one == name || one == name + "/";
+    const bool recording = (name.starts_with("rank-") || name.starts_with("process-")) &&
+                           name.find(".maya") != std::string::npos;
+    if (fixed || recording) return name;
+  }
+  return "";
+}
+
+// Private, unless the directory was there already and its owner has opened it.
+bool make_private(const std::string& path, std::error_code& code) {
+  if (mkdir(path.c_str(), 0700) == 0) return true;
+  if (errno != EEXIST || !fs::is_directory(path)) code.assign(errno, std::generic_category());
+  return false;
 }
 
 }  // namespace
@@ -54,6 +111,79 @@ RunDirectory::~RunDirectory() {
   if (lock_ >= 0) close(lock_);
 }
 
+// The lock outlives the launcher: every process of the run inherits it (the descriptor stays open
+// across exec), and the preloaded library takes it again where a program closed what it inherited.
+// All hold it shared; who wants to begin a run must get it alone. Two who begin at the same time
+// are kept apart by a lock on the directory itself, because a lock is not turned into another in
+// one step.
+Status RunDirectory::lock(const std::string& shown) {
+  const Error taken{
+      fmt::format("{} belongs to a run that is still going (a process of it may have "
+                  "outlived its launcher); name another directory",
+                  shown)};
+  const int directory = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return cannot_write(shown, std::strerror(errno));
+  struct Closed {
+    int file;
+    ~Closed() { close(file); }
+  } closed{directory};
+  if (flock(directory, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return taken;
+  const int file =
+      open((path_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return cannot_write(shown, std::strerror(errno));
+  lock_ = fcntl(file, F_DUPFD, first_lock_descriptor);
+  if (lock_ < 0) lock_ = fcntl(file, F_DUPFD, 3);
+  close(file);
+  if (lock_ < 0) return cannot_write(shown, std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return taken;
+  flock(lock_, LOCK_SH);
+  return clear();
+}
+
+// An empty directory, or one with the manifest of an earlier run. A .lock alone is of a launcher
+// that was killed before it wrote the manifest.
+Status RunDirectory::check_owner() const {
+  std::error_code code;
+  if (manifest_of(path_)) return {};
+  for (const auto& entry : fs::directory_iterator(path_, code)) {
+    if (entry.path().filename() == ".lock" && fs::is_empty(entry.path(), code)) continue;
+    return Error{fmt::format(
+        "{} is not empty and was not made by `maya run` (it has no {}); name an empty or new "
+        "directory",
+        shown_, manifest_name)};
+  }
+  if (code) return cannot_write(shown_, code.message());
+  return {};
+}
+
+// Removes what the earlier run has listed. Under the lock.
+Status RunDirectory::clear() {
+  std::error_code code;
+  if (Status status = check_owner(); !status) return status;
+  const auto listed = manifest_of(path_);
+  if (listed) {
+    if (const std::string name = in_the_way(path_, *listed); !name.empty())
+      return Error{
+          fmt::format("{}/{} is not of the earlier run and would be in the way; move it, or "
+                      "name another directory",
+                      shown_, name)};
+    for (std::string name : *listed) {
+      const bool folder = name.ends_with('/');
+      if (folder) name.pop_back();
+      const fs::path path = fs::path(path_) / name;
+      const auto type = fs::symlink_status(path, code).type();
+      if (type == fs::file_type::not_found) continue;
+      if ((type == fs::file_type::directory) != folder) continue;  // not what was listed
+      replaced_ = true;
+      fs::remove_all(path, code);
+      if (code) return cannot_write(path.string(), code.message());
+    }
+  }
+  std::string text = std::string(manifest_title) + "\n";
+  for (const char* name : fixed_names) text += std::string(name) + "\n";
+  return write_file(path_ + "/" + manifest_name, text);
+}
+
 Result<RunDirectory> RunDirectory::create(const std::string& wanted, const std::string& name) {
   RunDirectory run;
   std::error_code code;
@@ -62,38 +192,32 @@ Result<RunDirectory> RunDirectory::create(const std::string& wanted, const std::
     if (code) return cannot_write("./maya-runs", code.message());
     std::string base = fmt::format("maya-runs/{}-{}", time_stamp(), name);
     run.shown_ = base;
-    for (int i = 2; !fs::create_directory(run.shown_, code); ++i) {
+    for (int i = 2; !make_private(run.shown_, code); ++i) {
       if (code) return cannot_write(run.shown_, code.message());
       run.shown_ = fmt::format("{}-{}", base, i);
     }
   } else {
     run.shown_ = wanted;
-    fs::create_directories(wanted, code);
+    const fs::path parent = fs::path(wanted).lexically_normal().parent_path();
+    if (!parent.empty()) fs::create_directories(parent, code);
+    if (code) return cannot_write(wanted, code.message());
+    make_private(wanted, code);
     if (code) return cannot_write(wanted, code.message());
   }
   run.path_ = fs::absolute(run.shown_).lexically_normal().string();
   if (run.path_.size() > 1 && run.path_.back() == '/') run.path_.pop_back();
-
-  std::string lock = run.path_ + "/.lock";
-  bool foreign = !wanted.empty() && !fs::exists(run.path_ + "/run.toml") &&
-                 !fs::is_empty(run.path_, code) && !fs::exists(lock);
-  if (foreign) {
-    return Error{
-        fmt::format("{} is not empty and holds no run; name an empty or new directory", wanted)};
-  }
-  run.lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (run.lock_ < 0) return cannot_write(run.shown_, std::strerror(errno));
-  if (flock(run.lock_, LOCK_EX | LOCK_NB) != 0) {
-    return Error{
-        fmt::format("{} belongs to a run that is still going; name another directory", run.shown_)};
-  }
-  for (const auto& entry : fs::directory_iterator(run.path_, code)) {
-    if (entry.path() == lock || !belongs_to_a_run(entry.path())) continue;
-    run.replaced_ = true;
-    fs::remove_all(entry.path(), code);
-    if (code) return cannot_write(entry.path().string(), code.message());
-  }
+  if (Status status = run.check_owner(); !status) return status.error();  // before a file is made
+  if (Status status = run.lock(run.shown_); !status) return status.error();
   return run;
+}
+
+void list_in_manifest(const std::string& directory, const std::string& name) {
+  const std::string path = directory + "/" + manifest_name;
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return;
+  const std::string line = name + "\n";
+  [[maybe_unused]] ssize_t ignored = write(file, line.data(), line.size());
+  close(file);
 }
 
 void name_orphans(const std::string& directory) {
@@ -108,30 +232,16 @@ void name_orphans(const std::string& directory) {
   for (const auto& orphan : orphans) {
     std::string rank = directory + "/rank-0.maya";
     for (int i = 2; fs::exists(rank); ++i) rank = fmt::format("{}/rank-0.{}.maya", directory, i);
+    for (const char* end : {".maya", ".maya.tail"})
+      list_in_manifest(directory, fs::path(rank).stem().string() + end);
     fs::rename(orphan + ".tail", rank + ".tail", ignored);
     fs::rename(orphan, rank, ignored);
   }
 }
 
 Status write_file(const std::string& path, const std::string& text) {
-  std::string temporary = path + ".new";
-  int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return cannot_write(path, std::strerror(errno));
-  std::size_t done = 0;
-  while (done < text.size()) {
-    ssize_t n = write(file, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      int reason = errno;
-      close(file);
-      unlink(temporary.c_str());
-      return cannot_write(path, std::strerror(reason));
-    }
-    done += static_cast<std::size_t>(n);
-  }
-  if (close(file) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
-    return cannot_write(path, std::strerror(errno));
-  }
+  if (Status status = base::write_file(path, text); !status)
+    return Error{status.error().message + "; choose another place with --out"};
   return {};
 }
 

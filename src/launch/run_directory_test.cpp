@@ -1,6 +1,9 @@
 #include "launch/run_directory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -38,6 +41,7 @@ TEST_F(RunDirectoryTest, AFinishedRunIsReplacedAndAUsersFileStays) {
     auto first = RunDirectory::create("r", "train");
     ASSERT_TRUE(first);
     EXPECT_FALSE(first->replaced());
+    list_in_manifest(first->path(), "rank-0.maya");
     for (const char* name : {"run.toml", "rank-0.maya", "mine.txt"})
       std::ofstream(first->path() + "/" + name) << 1;
   }
@@ -73,13 +77,67 @@ TEST_F(RunDirectoryTest, TheRecordingOfAKilledProcessGetsARank) {
   EXPECT_FALSE(fs::exists("process-7.maya"));
 }
 
-TEST_F(RunDirectoryTest, AFullDiskIsSaid) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP();
-  std::error_code code;
-  fs::create_symlink("/dev/full", "x.new", code);
-  auto status = write_file("x", "text");
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+TEST_F(RunDirectoryTest, ARunDirectoryIsPrivate) {
+  auto run = RunDirectory::create("deep/er/r", "train");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(fs::status("deep/er/r").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(RunDirectoryTest, TheLockLivesAsLongAsAChildOfTheLauncher) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  pid_t child = 0;
+  {
+    auto first = RunDirectory::create("r", "train");
+    ASSERT_TRUE(first);
+    child = fork();
+    if (child == 0) {  // a process of the run, exec'ed as its command would be
+      execlp("sleep", "sleep", "60", nullptr);
+      _exit(127);
+    }
+    list_in_manifest(first->path(), "rank-0.maya");
+    std::ofstream(first->path() + "/rank-0.maya") << 1;
+  }
+  auto second = RunDirectory::create("r", "train");
+  EXPECT_FALSE(second);
+  EXPECT_TRUE(fs::exists("r/rank-0.maya"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(RunDirectory::create("r", "train"));
+  EXPECT_FALSE(fs::exists("r/rank-0.maya"));
+}
+
+TEST_F(RunDirectoryTest, ADirectoryWithTheNamesOfARunIsNotTouched) {
+  fs::create_directories("mine/ptx");
+  for (const char* name : {"run.toml", ".lock", "rank-0.maya", "stdout", "ptx/notes"})
+    std::ofstream(std::string("mine/") + name) << "mine";
+  auto run = RunDirectory::create("mine", "train");
+  ASSERT_FALSE(run);
+  EXPECT_NE(run.error().message.find("not made by"), std::string::npos) << run.error().message;
+  for (const char* name : {"run.toml", ".lock", "rank-0.maya", "stdout", "ptx/notes"})
+    EXPECT_TRUE(fs::exists(std::string("mine/") + name)) << name;
+}
+
+TEST_F(RunDirectoryTest, AFileThatIsInTheWayIsNotRemoved) {
+  { ASSERT_TRUE(RunDirectory::create("r", "train")); }
+  std::ofstream("r/rank-7.maya") << "mine";
+  auto again = RunDirectory::create("r", "train");
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("rank-7.maya"), std::string::npos);
+  EXPECT_TRUE(fs::exists("r/rank-7.maya"));
+}
+
+TEST_F(RunDirectoryTest, AManifestCannotNameFilesElsewhere) {
+  { ASSERT_TRUE(RunDirectory::create("r", "train")); }
+  std::ofstream("precious") << 1;
+  fs::create_directory("folder");
+  fs::create_symlink(fs::absolute("folder"), "r/exchange");
+  std::ofstream("folder/precious") << 1;
+  list_in_manifest("r", "../precious");
+  list_in_manifest("r", (folder_ / "precious").string());
+  ASSERT_TRUE(RunDirectory::create("r", "train"));
+  EXPECT_TRUE(fs::exists("precious"));
+  EXPECT_TRUE(fs::exists("folder/precious"));
 }
 
 }  // namespace

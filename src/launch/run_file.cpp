@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/secrets.h"
 #include "launch/installation.h"
 
 namespace maya::launch {
@@ -51,7 +52,8 @@ std::string now_utc() {
 
 std::string to_toml(const RunFile& run) {
   std::string command;
-  for (const auto& word : run.command) command += (command.empty() ? "" : ", ") + quoted(word);
+  for (const auto& word : base::without_secrets(run.command))
+    command += (command.empty() ? "" : ", ") + quoted(word);
   utsname system{};
   uname(&system);
   std::string text = fmt::format(

@@ -8,9 +8,9 @@
 namespace maya::launch {
 
 struct RunFile {
-  std::vector<std::string> command;
-  std::string directory;  // working directory of the command
-  std::string cluster;    // as given, with the node count that was used
+  std::vector<std::string> command;  // stored without credentials
+  std::string directory;             // working directory of the command
+  std::string cluster;               // as given, with the node count that was used
   std::string gpu;
   int nodes{1}, gpus_per_node{1};
   std::string started, ended;  // ISO 8601, UTC; ended empty while it runs

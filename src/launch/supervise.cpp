@@ -173,7 +173,9 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
   int result = 0;
   bool ending = false;  // we asked the commands to end
   bool stopped = false;
-  Clock::time_point deadline = Clock::time_point::max(), since_failed = deadline;
+  bool enough = false;  // see Patience::enough
+  Clock::time_point deadline = Clock::time_point::max(), last_call = deadline,
+                    since_failed = deadline;
   auto after = [](double seconds) {
     return Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   };
@@ -209,6 +211,15 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
         stopped = true;
         deadline = after(patience.seconds_after_stop);
       }
+      if (!enough && patience.enough && patience.enough()) {
+        enough = ending = true;
+        for (pid_t pid : running) kill(pid, SIGTERM);
+        last_call = after(5);
+      }
+      if (Clock::now() > last_call) {
+        kill(-group, SIGKILL);
+        last_call = Clock::time_point::max();
+      }
       const bool failed = patience.rank_failed && patience.rank_failed();
       if (!failed) since_failed = Clock::time_point::max();
       if (failed && since_failed == Clock::time_point::max())
@@ -232,7 +243,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
     result = 0;
   }
   // A launcher that was told to end and did so without its workers leaves them running for ever.
-  if (ending) kill(-group, SIGTERM);
+  if (ending) kill(-group, enough ? SIGKILL : SIGTERM);
   // A signal that arrived for us after the last child has ended was meant for the command.
   timespec none{};
   while (sigtimedwait(&watched, nullptr, &none) > 0) {

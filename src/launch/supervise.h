@@ -24,6 +24,9 @@ struct Patience {
   std::function<bool()> rank_failed{};
   // When the processes of a stopped job have left, their launchers get this long to end.
   double seconds_after_stop{15};
+  // Asked about twice a second: the commands have done all that is wanted of them, and are ended
+  // without further ado.
+  std::function<bool()> enough{};
 };
 
 class StopAfter;

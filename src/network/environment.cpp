@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
 #include <sstream>
+
+#include "network/variables.h"
 
 namespace maya::network {
 namespace {
@@ -18,141 +19,6 @@ constexpr std::array<const char*, kAlgorithms> kAlgorithmWords{
     "Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
 constexpr std::array<const char*, kProtocols> kProtocolWords{"LL", "LL128", "Simple"};
 
-// Known, and without effect on a steady step's time.
-const std::set<std::string, std::less<>> kHarmless{"ASYNC_ERROR_HANDLING",
-                                                   "AVOID_RECORD_STREAMS",
-                                                   "BLOCKING_WAIT",
-                                                   "CGA_CLUSTER_SIZE",
-                                                   "CHECKS_DISABLE",
-                                                   "CHECK_POINTERS",
-                                                   "COMM_BLOCKING",
-                                                   "COMM_ID",
-                                                   "CONF_FILE",
-                                                   "CUMEM_ENABLE",
-                                                   "CUMEM_HOST_ENABLE",
-                                                   "DEBUG",
-                                                   "DEBUG_FILE",
-                                                   "DEBUG_SUBSYS",
-                                                   "DEBUG_TIMESTAMP_FORMAT",
-                                                   "DEBUG_TIMESTAMP_LEVELS",
-                                                   "DESYNC_DEBUG",
-                                                   "DMABUF_ENABLE",
-                                                   "DUMP_ON_TIMEOUT",
-                                                   "ENABLE_MONITORING",
-                                                   "GDRCOPY_ENABLE",
-                                                   "GDRCOPY_FLUSH_ENABLE",
-                                                   "GRAPH_DUMP_FILE",
-                                                   "GRAPH_MIXING_SUPPORT",
-                                                   "GRAPH_REGISTER",
-                                                   "HEARTBEAT_TIMEOUT_SEC",
-                                                   "HOSTID",
-                                                   "IB_ADAPTIVE_ROUTING",
-                                                   "IB_ADDR_FAMILY",
-                                                   "IB_ADDR_RANGE",
-                                                   "IB_AR_THRESHOLD",
-                                                   "IB_CUDA_SUPPORT",
-                                                   "IB_ECE_ENABLE",
-                                                   "IB_FIFO_TC",
-                                                   "IB_GID_INDEX",
-                                                   "IB_HCA",
-                                                   "IB_MERGE_NICS",
-                                                   "IB_MERGE_VFS",
-                                                   "IB_PCI_RELAXED_ORDERING",
-                                                   "IB_PKEY",
-                                                   "IB_RETRY_CNT",
-                                                   "IB_RETURN_ASYNC_EVENTS",
-                                                   "IB_ROCE_VERSION_NUM",
-                                                   "IB_SL",
-                                                   "IB_TC",
-                                                   "IB_TIMEOUT",
-                                                   "IB_WARN_RAIL_LOCAL",
-                                                   "IGNORE_CPU_AFFINITY",
-                                                   "IGNORE_DISABLED_P2P",
-                                                   "LAUNCH_MODE",
-                                                   "LAUNCH_ORDER_IMPLICIT",
-                                                   "LAUNCH_RACE_FATAL",
-                                                   "LIBRARY",
-                                                   "LOCAL_REGISTER",
-                                                   "MEM_SYNC_DOMAIN",
-                                                   "MNNVL_CLIQUE_ID",
-                                                   "MNNVL_UUID",
-                                                   "NET_DISABLE_INTRA",
-                                                   "NET_FORCE_FLUSH",
-                                                   "NET_GDR_C2C",
-                                                   "NET_SHARED_BUFFERS",
-                                                   "NET_SHARED_COMMS",
-                                                   "NVLINK_UTIL_CENTRIC_SCHED_ENABLE",
-                                                   "OOB_NET_ENABLE",
-                                                   "OOB_NET_IFNAME",
-                                                   "P2P_READ_ENABLE",
-                                                   "PROFILER_PLUGIN",
-                                                   "PROTO_ENABLE",
-                                                   "PXN_C2C",
-                                                   "RAS_ADDR",
-                                                   "RAS_ENABLE",
-                                                   "RAS_TIMEOUT_FACTOR",
-                                                   "REPORT_CONNECT_PROGRESS",
-                                                   "RUNTIME_CONNECT",
-                                                   "SET_CPU_AFFINITY",
-                                                   "SET_STACK_SIZE",
-                                                   "SHM_LOCALITY",
-                                                   "SHM_MEMCPY_MODE",
-                                                   "SHM_USE_CUDA_MEMCPY",
-                                                   "SOCKET_FAMILY",
-                                                   "SOCKET_IFNAME",
-                                                   "SOCKET_POLL_TIMEOUT_MSEC",
-                                                   "SOCKET_RETRY_CNT",
-                                                   "SOCKET_RETRY_SLEEP_MSEC",
-                                                   "STORE_TIMEOUT",
-                                                   "TOPO_DUMP_FILE",
-                                                   "TOPO_DUMP_FILE_RANK",
-                                                   "TRACE_BUFFER_SIZE",
-                                                   "UID_STAGGER_RATE",
-                                                   "UID_STAGGER_THRESHOLD",
-                                                   "UNPACK_DOUBLE_NCCL",
-                                                   "USE_COMM_NONBLOCKING",
-                                                   "WARN_ENABLE_DEBUG_INFO",
-                                                   "WIN_ENABLE",
-                                                   "WIN_STRIDE",
-                                                   "WORK_ARGS_BYTES",
-                                                   "WORK_FIFO_BYTES"};
-
-// Known to change NCCL's speed, in ways the model does not follow: the user is told.
-const std::set<std::string, std::less<>> kNotModelled{"BUFFSIZE",
-                                                      "CROSS_NIC",
-                                                      "CTA_POLICY",
-                                                      "GRAPH_FILE",
-                                                      "IB_QPS_PER_CONNECTION",
-                                                      "IB_SPLIT_DATA_ON_QPS",
-                                                      "LL128_BUFFSIZE",
-                                                      "LL128_NTHREADS",
-                                                      "LL_BUFFSIZE",
-                                                      "MNNVL_ENABLE",
-                                                      "NET",
-                                                      "NET_GDR_READ",
-                                                      "NET_PLUGIN",
-                                                      "NSOCKS_PERTHREAD",
-                                                      "NTHREADS",
-                                                      "NVB_DISABLE",
-                                                      "NVLSTREE_MAX_CHUNKSIZE",
-                                                      "NVLS_CHUNKSIZE",
-                                                      "NVLS_NCHANNELS",
-                                                      "P2P_DIRECT_DISABLE",
-                                                      "P2P_LL_THRESHOLD",
-                                                      "P2P_NET_CHUNKSIZE",
-                                                      "P2P_NVL_CHUNKSIZE",
-                                                      "P2P_PCI_CHUNKSIZE",
-                                                      "P2P_PXN_LEVEL",
-                                                      "P2P_USE_CUDA_MEMCPY",
-                                                      "PXN_DISABLE",
-                                                      "SHM_DISABLE",
-                                                      "SINGLE_RING_THRESHOLD",
-                                                      "SOCKET_NTHREADS",
-                                                      "SYM_CTAS",
-                                                      "THREAD_THRESHOLDS",
-                                                      "TOPO_FILE",
-                                                      "TUNER_CONFIG_FILE",
-                                                      "TUNER_PLUGIN"};
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -269,11 +135,11 @@ Environment environment_of(const std::map<std::string, std::string>& variables) 
         refuse("cards used through sockets are not modelled; describe them in a cluster file");
     } else if (name == "VERSION") {
       if (int v = version_of(value); v > 0) e.version = v;
-    } else if (kNotModelled.count(name)) {
+    } else if (use_of(variable) == VariableUse::not_modelled) {
       e.notes.push_back(variable + "=" + value +
                         ": its effect on NCCL's speed is not modelled; predicted is what NCCL does "
                         "by itself");
-    } else if (!kHarmless.count(name)) {
+    } else if (use_of(variable) == VariableUse::unknown) {
       e.notes.push_back(variable + ": unknown to the network model; the prediction ignores it");
     }
   }

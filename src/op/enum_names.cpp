@@ -60,6 +60,10 @@ struct Names<ReduceOp> {
   static constexpr std::array<std::string_view, 6> values{"sum", "product", "max",
                                                           "min", "average", "other"};
 };
+template <>
+struct Names<Loops> {
+  static constexpr std::array<std::string_view, 3> values{"counted", "assumed", "unknown"};
+};
 
 template <class E>
 std::string_view find_name(E value) {
@@ -96,6 +100,7 @@ MAYA_ENUM(OptimizerKind)
 MAYA_ENUM(CopyDirection)
 MAYA_ENUM(CollectiveKind)
 MAYA_ENUM(ReduceOp)
+MAYA_ENUM(Loops)
 #undef MAYA_ENUM
 
 template <>

@@ -11,6 +11,10 @@
 #include <map>
 #include <sstream>
 
+#include "base/files.h"
+#include "base/secrets.h"
+#include "base/visible.h"
+#include "cost/job_estimator.h"
 #include "maya/collate.h"
 #include "maya/estimate.h"
 #include "maya/network.h"
@@ -18,7 +22,9 @@
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
+#include "report/ending.h"
 #include "report/memory.h"
+#include "report/usage.h"
 
 namespace maya::predict {
 namespace {
@@ -50,11 +56,27 @@ collate::Options collate_options(const Options& options, const catalog::Cluster&
   return result;
 }
 
-// The recording machine against the reference host: both have run the same benchmark. 0: not known.
-double recorded_speed(const catalog::Catalog& catalog, const RunFile& file) {
-  if (file.recorded_speed > 0 || file.benchmark_us <= 0) return file.recorded_speed;
-  const double reference = reference_benchmark_us(catalog.directory());
-  return reference > 0 ? std::clamp(reference / file.benchmark_us, 0.05, 20.0) : 0;
+// The recording machine against the reference host: both have run the same benchmark. 0: not known,
+// and said, because host times may then be off by the ratio of the two machines.
+double recorded_speed(const catalog::Catalog& catalog, const RunFile& file,
+                      std::vector<std::string>& notes) {
+  constexpr double least = 0.1, most = 10;  // no machine that runs PyTorch is outside
+  double speed = file.recorded_speed;
+  if (speed <= 0 && file.benchmark_us > 0) {
+    const double reference = reference_benchmark_us(catalog.directory());
+    if (reference <= 0) return 0;
+    speed = reference / file.benchmark_us;
+  }
+  if (speed >= least && speed <= most) return speed;
+  notes.push_back(
+      fmt::format("{}: host times are taken as they were recorded; record the run again "
+                  "if they matter",
+                  speed > 0 ? fmt::format("run.toml says that the recording machine is "
+                                          "{:.3g} times the reference host, which is "
+                                          "not plausible",
+                                          speed)
+                            : "run.toml does not say how fast the recording machine is"));
+  return 0;
 }
 
 bool any_work(const std::vector<trace::Recording>& recordings) {
@@ -66,14 +88,21 @@ bool any_work(const std::vector<trace::Recording>& recordings) {
   return false;
 }
 
+// A refusal that the program did not get over: no matrix work came after it.
 bool out_of_memory(const std::vector<trace::Recording>& recordings) {
   return std::any_of(recordings.begin(), recordings.end(), [](const trace::Recording& recording) {
-    return report::memory_use(recording).refusal.has_value();
+    const std::optional<report::Refusal> refusal = report::memory_use(recording).refusal;
+    if (!refusal) return false;
+    return std::none_of(recording.records.begin() + refusal->record, recording.records.end(),
+                        [&](const trace::Record& record) {
+                          return record.kind == trace::Kind::graph_launch ||
+                                 (record.kind == trace::Kind::launch &&
+                                  report::is_matrix_work(recording.ops[record.value].work));
+                        });
   });
 }
 
-// Ranks that ran out of memory end in the middle of their work and need not fit together: what they
-// held is the result all the same.
+// Ranks that ended before a step need not fit together: what they held is the result.
 job::Job job_without_steps(std::vector<trace::Recording> recordings) {
   job::Job job;
   job.world_size = recordings[0].identity.world_size;
@@ -94,14 +123,21 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
   return {recording.identity.environment.begin(), recording.identity.environment.end()};
 }
 
-// A command that failed may not have come as far as its first step.
-std::string failure_note(int code, job::StepsFoundBy found_by) {
-  const bool training =
-      found_by != job::StepsFoundBy::period && found_by != job::StepsFoundBy::whole_run;
-  return fmt::format("the command ended with code {}{}", code,
-                     training ? ": measured is what it did before"
-                              : " before a training step was seen: what is measured may be its "
-                                "initialization");
+// The generation of libraries that ran, where the recording says.
+estimate::Libraries libraries_of(const trace::Recording& recording) {
+  estimate::Libraries libraries;
+  for (const auto& [library, version] : recording.identity.versions)
+    if (library == "torch") libraries.torch = version;
+  return libraries;
+}
+
+// A command that failed, was killed or ran out of memory. Its recordings end anywhere, and what
+// repeats in them need not be a step.
+bool ended_badly(const Run& run) {
+  if (run.file.exit_code != 0 || out_of_memory(run.recordings)) return true;
+  return !run.file.stopped &&
+         std::any_of(run.recordings.begin(), run.recordings.end(),
+                     [](const trace::Recording& recording) { return !recording.complete; });
 }
 
 }  // namespace
@@ -124,18 +160,15 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   Result<catalog::Cluster> cluster = catalog->cluster(spec, settings->cluster);
   if (!cluster) return cluster.error();
   // The recording machine's speed belongs to the recording, unless the user says otherwise.
-  if (const double speed = recorded_speed(*catalog, run->file); speed > 0)
+  if (const double speed = recorded_speed(*catalog, run->file, run->notes); speed > 0)
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
   if (run->file.stopped) collate::cut_to_common_steps(run->recordings);
   const bool works = any_work(run->recordings);
-  if (!works)
-    run->notes.push_back(
-        "no step: the command put no work on the GPU; memory is all there is to tell");
 
-  auto estimator =
-      estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration);
+  auto estimator = estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration,
+                                            libraries_of(run->recordings[0]));
   if (!estimator) return estimator.error();
   const std::map<std::string, std::string> environment = environment_of(run->recordings[0]);
   Result<std::unique_ptr<network::Network>> made = network::open_network(*cluster, environment);
@@ -144,61 +177,69 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   if (identity.world_size > 1)
     for (std::string& note : network::environment_notes(environment))
       run->notes.push_back(std::move(note));
-  const ScaledEstimator scaled_estimator(**estimator, *settings);
+  const cost::JobEstimator in_job(**estimator, *cluster);
+  const ScaledEstimator scaled_estimator(in_job, *settings);
   const ScaledNetwork scaled_network(*network, *settings);
   const estimate::Estimator& use_estimator =
-      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator)
-                               : **estimator;
+      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator) : in_job;
   const network::Network& use_network =
       settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
 
+  // The steps that the user named are measured whatever happened afterwards.
+  std::optional<report::Ending> ending;
+  if (ended_badly(*run)) {
+    const collate::Training training(run->recordings);
+    ending = report::ending_of(run->recordings, training, run->file.exit_code);
+    if (options.steps == "auto") report::keep_common_steps(run->recordings, training);
+  }
+  const bool no_step = !works || (ending && ending->whole_steps == 0 && options.steps == "auto");
+
   Outcome outcome;
-  std::vector<trace::Recording> kept;
-  if (!works || out_of_memory(run->recordings)) kept = run->recordings;
-  Result<job::Job> job = works ? collate::collate(std::move(run->recordings),
-                                                  collate_options(options, *cluster, run->file))
-                               : Result<job::Job>(Error{"no work"});
-  simulate::Options simulation;
-  simulation.keep_spans = options.keep_spans;
-  Result<simulate::Timeline> timeline =
-      job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
-          : Result<simulate::Timeline>(job.error());
-  if (timeline) {
-    outcome.job = std::move(*job);
-    outcome.timeline = std::move(*timeline);
-  } else if (!kept.empty()) {
-    outcome.job = job_without_steps(std::move(kept));
+  if (no_step) {
+    outcome.job = job_without_steps(std::move(run->recordings));
   } else {
-    return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+    // Ranks that ended badly need not fit together, even in the steps they completed.
+    std::vector<trace::Recording> kept;
+    if (ending) kept = run->recordings;
+    Result<job::Job> job =
+        collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
+    simulate::Options simulation;
+    simulation.keep_spans = options.keep_spans;
+    Result<simulate::Timeline> timeline =
+        job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
+            : Result<simulate::Timeline>(job.error());
+    if (timeline) {
+      outcome.job = std::move(*job);
+      outcome.timeline = std::move(*timeline);
+    } else if (ending) {
+      outcome.job = job_without_steps(std::move(kept));
+      run->notes.push_back("the steps could not be simulated: " + timeline.error().message);
+    } else {
+      return Error{fmt::format("{}: {}", directory, timeline.error().message)};
+    }
   }
   outcome.cluster = std::move(*cluster);
-  outcome.prediction = report::predict(outcome.job, outcome.timeline, {use_estimator, use_network},
-                                       outcome.cluster, settings->work);
+  outcome.prediction =
+      report::predict(outcome.job, outcome.timeline, {use_estimator, use_network}, outcome.cluster,
+                      settings->work, ending ? &*ending : nullptr);
+  if (!works && outcome.prediction.no_step.empty())
+    outcome.prediction.no_step = "The command put no work on the GPU: only its memory is known";
   outcome.prediction.settings = options.settings;
-  if (run->file.exit_code != 0 && outcome.prediction.step && !outcome.prediction.out_of_memory)
-    run->notes.push_back(failure_note(run->file.exit_code, outcome.job.found_by));
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
+  // Again on the way out: recordings of earlier versions hold the command as it was typed.
+  outcome.prediction.command =
+      base::visible(base::without_secrets(std::string_view(outcome.prediction.command)));
   return outcome;
 }
 
 Status write_file(const std::string& path, const std::string& bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file != nullptr;
-  if (good) good = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const int first_error = errno;
-  if (file) good = std::fclose(file) == 0 && good;
-  if (good) return {};
-  return Error{
-      fmt::format("cannot write {}: {}", path, std::strerror(first_error ? first_error : errno))};
+  return base::write_file(path, bytes);
 }
 
 Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error{fmt::format("cannot read {}: {}", path, std::strerror(errno))};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  constexpr std::size_t most = 256 << 20;  // a prediction of ten thousand ranks has a few MB
+  return base::read_file(path, most);
 }
 
 Status write_results(const std::string& directory, const Outcome& outcome) {

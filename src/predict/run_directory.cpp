@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/files.h"
+#include "base/visible.h"
 #include "catalog/tomlplusplus.h"
 
 namespace maya::predict {
@@ -60,7 +62,8 @@ Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
   } else {
     run.command = table["command"].value_or(std::string());
   }
-  run.cluster = table["cluster"].value_or(std::string());
+  run.command = base::visible(run.command);
+  run.cluster = base::visible(table["cluster"].value_or(std::string()));
   run.stopped = table["stopped"].value_or(false);
   run.exit_code = table["exit_code"].value_or(0);
   run.recorded_speed = table["recorded_on"]["speed"].value_or(0.0);
@@ -89,7 +92,10 @@ Result<RunFile> read_run_file(const std::string& path) {
       "run.toml is written by `maya run`: restore it, or remove it and name the cluster with "
       "--cluster";
   try {
-    return run_file_of(toml::parse_file(path), path);
+    constexpr std::size_t most = 4 << 20;  // the command of a run is at most 2 MB
+    auto text = base::read_file(path, most);
+    if (!text) return text.error();
+    return run_file_of(toml::parse(*text, path), path);
   } catch (const toml::parse_error& error) {
     return Error{fmt::format("{}:{}: {}; {}", path, error.source().begin.line,
                              std::string(error.description()), fix)};

@@ -26,12 +26,14 @@ std::vector<std::string> families() {
 }
 
 Result<double> number(const std::string& key, const std::string& text, bool zero) {
+  const double largest = zero ? 1e6 : 1e15;  // factors; tokens of a step
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
-      value < 0 || (!zero && value == 0))
-    return Error{fmt::format("--set {}={}: expected a number {} 0, for example {}={}", key, text,
-                             zero ? "of at least" : "above", key, zero ? "0.5" : "4096")};
+      value < 0 || (!zero && value == 0) || value > largest)
+    return Error{
+        fmt::format("--set {}={}: expected a number {} 0 and up to {:g}, for example {}={}", key,
+                    text, zero ? "of at least" : "above", largest, key, zero ? "0.5" : "4096")};
   return value;
 }
 
@@ -51,7 +53,7 @@ Result<Settings> parse_settings(const Pairs& pairs) {
   Settings settings;
   for (const auto& [key, value] : pairs) {
     const bool is_scale = key.rfind("scale.", 0) == 0;
-    const bool is_work = key == "tokens_per_step" || key == "samples_per_step";
+    const bool is_work = key == "tokens_per_step" || key == "samples_per_step" || key == "images_per_step";
     if (!is_scale && !is_work && key != "communication") {
       settings.cluster.emplace_back(key, value);
       continue;

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "report/format.h"
+#include "report/passes.h"
+#include "report/serialization.h"
 
 namespace maya::report {
 namespace {
@@ -55,12 +57,31 @@ double peak_of(const catalog::Gpu& gpu, DType type) {
   return found == gpu.peak_tflops.end() ? 0 : found->second;
 }
 
-std::string matrix_help(const Family& family, const catalog::Cluster& cluster) {
+// What the advice depends on beside the family itself.
+struct Setting {
+  const catalog::Cluster& cluster;
+  int world_size{1};
+  bool uses_tf32{};           // some product does: it is allowed
+  bool pipeline{};            // some ranks are stages
+  bool shards{};              // weights or gradients are scattered over ranks already
+  std::string serialization;  // why gradient reductions do not overlap; empty: they may
+};
+
+// Products in FP32 run on the plain cores.
+std::string plain_cores_help(const Setting& setting) {
+  const catalog::Gpu& gpu = setting.cluster.gpu;
+  const char* half = peak_of(gpu, DType::bf16) > 0 ? "bf16" : "fp16";
+  if (setting.uses_tf32 || peak_of(gpu, DType::tf32) <= 0)
+    return fmt::format("FP32 on the plain cores: {} would use the tensor cores", half);
+  return fmt::format("FP32 on the plain cores: allow TF32, or train in {}", half);
+}
+
+std::string matrix_help(const Family& family, const Setting& setting) {
+  const catalog::Cluster& cluster = setting.cluster;
   const DType type = compute_type(*family.example);
   const double peak = peak_of(cluster.gpu, type);
   const double half = std::max(peak_of(cluster.gpu, DType::bf16), peak_of(cluster.gpu, DType::f16));
-  if (type == DType::f32 && half > 2 * peak)
-    return "on plain cores: allow TF32, or train in bf16, for the tensor cores";
+  if (type == DType::f32 && half > 2 * peak) return plain_cores_help(setting);
   if (const auto* attention = std::get_if<Attention>(family.example);
       attention && attention->kernel == AttentionKernel::memory_efficient)
     return "memory-efficient kernel: a layout or mask FlashAttention takes would be faster";
@@ -78,18 +99,23 @@ std::string matrix_help(const Family& family, const catalog::Cluster& cluster) {
       can_fp8 ? "FP8, or less recomputation" : "less recomputation, or a faster GPU");
 }
 
-std::string communication_help(const Family& family, const catalog::Cluster& cluster) {
+std::string communication_help(const Family& family, const Setting& setting) {
+  const catalog::Cluster& cluster = setting.cluster;
   if (std::holds_alternative<PointToPoint>(*family.example))
-    return "more micro-batches, or an interleaved schedule, to hide the exchange";
+    return setting.pipeline ? "more micro-batches, or an interleaved schedule, to hide the exchange"
+                            : "exchange less between ranks, or keep them within a node";
   const auto kind = std::get<Collective>(*family.example).kind;
   const char* links = family.crosses_nodes ? ", a faster network (--set network.nic_gbps=...)"
                       : cluster.gpu.nvlink_gbps > 0 ? ""
                                                     : ", NVLink between its ranks";
   switch (kind) {
     case CollectiveKind::all_reduce:
+      if (!setting.serialization.empty()) return setting.serialization;
       return fmt::format("gradient accumulation, more overlap (larger buckets){}", links);
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
+      if (kind == CollectiveKind::reduce_scatter && !setting.serialization.empty())
+        return setting.serialization;
       return fmt::format("prefetch earlier, shard over fewer ranks{}", links);
     case CollectiveKind::all_to_all:
       return fmt::format("keep the exchange within a node{}", links);
@@ -98,29 +124,59 @@ std::string communication_help(const Family& family, const catalog::Cluster& clu
   }
 }
 
-std::string help(const Family& family, const catalog::Cluster& cluster) {
+std::string optimizer_help(const OptimizerStep& step, const Setting& setting) {
+  if (!step.fused) return "a fused optimizer (fused=True) reads the state once";
+  return setting.world_size > 1 && !setting.shards
+             ? "shard the optimizer over the ranks (ZeRO), or use 8-bit states"
+             : "8-bit states would move fewer bytes";
+}
+
+std::string help(const Family& family, const Setting& setting) {
   const maya::Work& work = *family.example;
-  if (is_communication(work)) return communication_help(family, cluster);
-  if (is_matrix_work(work)) return matrix_help(family, cluster);
+  if (is_communication(work)) return communication_help(family, setting);
+  if (is_matrix_work(work)) return matrix_help(family, setting);
   if (const auto* copy = std::get_if<Copy>(&work)) {
     if (copy->direction == CopyDirection::device) return "avoid .contiguous() and layout changes";
     return copy->pinned ? "overlap it: a side stream, prefetching"
                         : "pin the memory, copy with non_blocking=True";
   }
-  if (const auto* step = std::get_if<OptimizerStep>(&work))
-    return step->fused ? "shard the optimizer (ZeRO), or 8-bit states"
-                       : "a fused optimizer (fused=True) reads the state once";
+  if (const auto* step = std::get_if<OptimizerStep>(&work)) return optimizer_help(*step, setting);
   if (std::holds_alternative<OtherKernel>(work))
-    return "nobody knows this kernel: calibrate it (maya calibrate)";
+    return "no model knows this kernel: measure it (maya calibrate)";
   if (std::holds_alternative<TritonKernel>(work)) return "bound by memory: fewer, larger tensors";
   return "bound by memory: fuse it (torch.compile), or lower precision";
 }
+
+Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
+                   const std::vector<OpUse>& uses) {
+  Setting setting{cluster, job.world_size};
+  for (const OpUse& use : uses) {
+    const maya::Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
+    setting.uses_tf32 |= is_matrix_work(work) && compute_type(work) == DType::tf32;
+    if (const auto* call = std::get_if<Collective>(&work))
+      setting.shards |= call->kind == CollectiveKind::reduce_scatter;
+  }
+  setting.pipeline = std::any_of(
+      job.classes.begin(), job.classes.end(),
+      [&](const job::RankClass& rank_class) { return is_pipeline_stage(job, rank_class); });
+  setting.serialization = serialization_help(job);
+  return setting;
+}
+
+// A call the host comes to later than this has more before it than launching: Python that computes,
+// a data loader, an optimizer on the CPU.
+constexpr std::int64_t cpu_work_ns = 1'000'000;
+
+// Below a hundredth of the step, and where everything takes microseconds, there is nothing to win.
+constexpr double least_share = 0.01, least_ms = 0.01;
 
 }  // namespace
 
 std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Timeline& timeline,
                                        const catalog::Cluster& cluster,
-                                       const std::vector<OpUse>& uses, std::size_t most) {
+                                       const std::vector<OpUse>& uses, const BreakdownMs& breakdown,
+                                       std::size_t most) {
+  const Setting setting = setting_of(job, cluster, uses);
   std::map<std::string, Family> families;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Family*> family_of_op;  // (class, op)
   const int per_node = std::max(1, cluster.gpus_per_node);
@@ -144,11 +200,11 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     path_ns += static_cast<double>(link.end_ns - link.start_ns);
   const double scale = path_ns > 0 ? timeline.step_ns / path_ns : 1;
 
-  double host_ns = 0, wait_ns = 0;
+  double launch_ns = 0, cpu_ns = 0, wait_ns = 0;
   for (const simulate::CriticalLink& link : timeline.critical_path) {
     const double ns = scale * static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == simulate::CriticalLink::What::host) {
-      host_ns += ns;
+      (link.end_ns - link.start_ns >= cpu_work_ns ? cpu_ns : launch_ns) += ns;
     } else if (link.what == simulate::CriticalLink::What::wait) {
       wait_ns += ns;
     } else if (auto found = family_of_op.find({link.rank_class, link.op});
@@ -166,24 +222,32 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     if (ns > 0 && timeline.step_ns > 0)
       costs.push_back({std::move(what), ns / 1e6, ns / timeline.step_ns, std::move(help)});
   };
-  for (const auto& [name, family] : families) add(name, family.path_ns, help(family, cluster));
-  add("host (launch-bound)", host_ns,
-      "the GPU waits for Python: torch.compile, CUDA graphs, larger batch");
-  add("waiting", wait_ns, "fewer synchronizations (.item(), prints), better balance between ranks");
+  for (const auto& [name, family] : families) add(name, family.path_ns, help(family, setting));
+  add("host: launching kernels", launch_ns,
+      "the GPU waits for launches: torch.compile, CUDA graphs, a larger batch");
+  add("host: work on the CPU", cpu_ns,
+      "the GPU waits for the CPU (data loading, a CPU optimizer, Python): do it in other threads");
+  add("gaps and synchronization", wait_ns, "fewer synchronizations: .item(), .cpu(), prints");
+  add("pipeline bubble", 1e6 * breakdown.pipeline_bubble,
+      "more micro-batches, or an interleaved or zero-bubble schedule");
+  add("waiting for slower ranks", 1e6 * breakdown.waiting,
+      "ranks reach their collectives at different times: balance their work");
   auto by_time = [](const LargestCost& a, const LargestCost& b) {
     return a.ms != b.ms ? a.ms > b.ms : a.what < b.what;
   };
   std::sort(costs.begin(), costs.end(), by_time);
-  // Below a hundredth of the step there is nothing to win. Where the path leaves room (a
-  // launch-bound step is all host), the largest work beside it is worth knowing too.
-  std::erase_if(costs, [](const LargestCost& cost) { return cost.share < 0.01; });
+  // Where the path leaves room (a launch-bound step is all host), the largest work beside it is
+  // worth knowing too.
+  std::erase_if(costs, [](const LargestCost& cost) {
+    return cost.share < least_share || cost.ms < least_ms;
+  });
   if (costs.size() < most && !timeline.critical_path.empty()) {
     std::vector<LargestCost> beside;
     for (const auto& [name, family] : families) {
       const double ns = family.ns / measured_count(job) / std::max(1, job.world_size);
       if (family.path_ns < 0.01 * timeline.step_ns && ns > 0.05 * timeline.step_ns)
         beside.push_back(
-            {name + ", hidden", ns / 1e6, ns / timeline.step_ns, help(family, cluster)});
+            {name + ", hidden", ns / 1e6, ns / timeline.step_ns, help(family, setting)});
     }
     std::sort(beside.begin(), beside.end(), by_time);
     costs.insert(costs.end(), beside.begin(), beside.end());

@@ -45,6 +45,8 @@ std::vector<Row> rows() {
       {"copy", [=](P p) { return step(p.breakdown.copy, p); }, human_ms, -1},
       {"idle", [=](P p) { return step(p.breakdown.idle, p); }, human_ms, -1},
       {"  host-bound", [=](P p) { return step(p.breakdown.host_bound, p); }, human_ms, -1},
+      {"  pipeline bubble", [=](P p) { return step(p.breakdown.pipeline_bubble, p); }, human_ms,
+       -1},
       {"peak memory", [](P p) { return std::optional(static_cast<double>(peak_memory(p))); },
        human_bytes, -1},
       {"cost of a step",
@@ -55,6 +57,13 @@ std::vector<Row> rows() {
        human_usd, -1},
       {"unknown kernels", [](P p) { return std::optional(p.coverage.unknown); }, percent, 0},
   };
+}
+
+// A part of the step below a hundredth of it may change by any factor: nobody would notice.
+bool matters(const Row& row, double value, const Prediction& first) {
+  const auto* shown_by = row.text.target<std::string (*)(double)>();
+  const bool is_time = shown_by != nullptr && *shown_by == &human_ms;
+  return !is_time || !first.step || value >= 0.01 * first.step->ms;
 }
 
 }  // namespace
@@ -99,7 +108,8 @@ std::string comparison(const std::vector<std::pair<std::string, Prediction>>& ru
       std::string cell = value ? row.text(*value) : "-";
       std::string change;
       Colour colour = Colour::plain;
-      if (i > 0 && value && first && *first > 0 && row.better != 0) {
+      if (i > 0 && value && first && *first > 0 && row.better != 0 &&
+          matters(row, std::max(*value, *first), runs[0].second)) {
         const double ratio = *value / *first - 1;
         if (ratio > 0.0005 || ratio < -0.0005) {
           change = fmt::format("{:+.1f} %", 100 * ratio);

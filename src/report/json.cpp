@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/visible.h"
 #include "maya/report.h"
 
 namespace maya::report {
@@ -44,11 +45,19 @@ Json step_json(const std::optional<StepTime>& step) {
 
 Json out_of_memory_json(const std::optional<OutOfMemory>& oom) {
   if (!oom) return nullptr;
+  Json parts = Json::array();
+  for (const MemoryPart& part : oom->in_use)
+    parts.push_back({{"what", part.what}, {"bytes", part.bytes}});
   return {{"rank", oom->rank},
           {"requested_bytes", oom->requested_bytes},
           {"in_use_bytes", oom->in_use_bytes},
           {"capacity_bytes", oom->capacity_bytes},
-          {"during_run", oom->during_run}};
+          {"during_run", oom->during_run},
+          {"where", oom->where},
+          {"missing_bytes", oom->missing_bytes},
+          {"estimated_missing_bytes",
+           oom->estimated_missing_bytes ? Json(*oom->estimated_missing_bytes) : Json(nullptr)},
+          {"in_use", std::move(parts)}};
 }
 
 }  // namespace
@@ -66,12 +75,15 @@ std::string to_json(const Prediction& p) {
   for (const auto& [key, value] : p.settings) settings[key] = value;
   json["settings"] = settings;
   json["step"] = step_json(p.step);
+  json["no_step"] = p.step ? Json(nullptr) : Json(p.no_step);
   json["breakdown_ms"] = {{"compute", tidy(p.breakdown.compute)},
                           {"communication", tidy(p.breakdown.communication)},
                           {"exposed_communication", tidy(p.breakdown.exposed_communication)},
                           {"copy", tidy(p.breakdown.copy)},
                           {"idle", tidy(p.breakdown.idle)},
-                          {"host_bound", tidy(p.breakdown.host_bound)}};
+                          {"host_bound", tidy(p.breakdown.host_bound)},
+                          {"pipeline_bubble", tidy(p.breakdown.pipeline_bubble)},
+                          {"waiting", tidy(p.breakdown.waiting)}};
   json["flops_per_step"] = tidy(p.flops_per_step);
   json["mfu"] = p.mfu ? Json(tidy(*p.mfu)) : Json(nullptr);
   json["mfu_dtype"] = p.mfu_dtype;
@@ -87,6 +99,7 @@ std::string to_json(const Prediction& p) {
                               {"peak_bytes", memory.peak_bytes},
                               {"reserved_bytes", memory.reserved_bytes},
                               {"context_bytes", memory.context_bytes},
+                              {"communicator_bytes", memory.communicator_bytes},
                               {"capacity_bytes", memory.capacity_bytes},
                               {"allocator_retries", memory.allocator_retries}});
   json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
@@ -120,24 +133,43 @@ std::string to_json(const Prediction& p) {
                                 {"low_ms", tidy(family.low_ms)},
                                 {"high_ms", tidy(family.high_ms)}});
   json["common_error"] = tidy(p.common_error);
+  json["assumptions"] = Json::array();
+  for (const Assumption& assumption : p.assumptions)
+    json["assumptions"].push_back(
+        {{"what", assumption.what},
+         {"share", assumption.share ? Json(tidy(*assumption.share)) : Json(nullptr)}});
   json["notes"] = p.notes;
   // A kernel name is whatever bytes the program gave: keep the JSON valid.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+// A prediction that somebody sends is printed. False: nested deeper than any prediction.
+bool make_visible(nlohmann::json& json, int depth = 0) {
+  if (depth > 32) return false;
+  if (json.is_string()) json = base::visible(json.get_ref<const std::string&>());
+  if (json.is_structured())
+    for (auto& inner : json)
+      if (!make_visible(inner, depth + 1)) return false;
+  return true;
+}
+
+}  // namespace
+
 Result<Prediction> from_json(const std::string& text, const std::string& where) {
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object())
+  if (json.is_discarded() || !json.is_object() || !make_visible(json))
     return Error{
         fmt::format("{} is not a prediction: expected a JSON object; make it anew with "
                     "`maya predict RUN`",
                     where)};
-  const int version = json.value("version", 0);
+  const nlohmann::json version = json.value("version", nlohmann::json(0));
   if (version != 1)
     return Error{
         fmt::format("{} has version {}, this program reads version 1; make it anew with "
                     "`maya predict RUN`",
-                    where, version)};
+                    where, version.dump())};
   try {
     Prediction p;
     p.world_size = json.at("world_size");
@@ -148,14 +180,17 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     p.rank_classes = json.value("rank_classes", 1);
     const nlohmann::json settings = json.value("settings", nlohmann::json::object());
     for (const auto& [key, value] : settings.items())
-      p.settings.emplace_back(key, value.get<std::string>());
+      p.settings.emplace_back(base::visible(key), value.get<std::string>());
     if (const auto& step = json.at("step"); !step.is_null())
       p.step = StepTime{step.at("ms"), step.at("low_ms"), step.at("high_ms"), step.at("count"),
                         step.at("found_by")};
+    if (json.contains("no_step") && json["no_step"].is_string()) p.no_step = json["no_step"];
     const auto& parts = json.at("breakdown_ms");
     p.breakdown = {
         parts.at("compute"), parts.at("communication"), parts.at("exposed_communication"),
         parts.at("copy"),    parts.at("idle"),          parts.at("host_bound")};
+    p.breakdown.pipeline_bubble = parts.value("pipeline_bubble", 0.0);
+    p.breakdown.waiting = parts.value("waiting", 0.0);
     p.flops_per_step = json.at("flops_per_step");
     if (!json.at("mfu").is_null()) p.mfu = json.at("mfu").get<double>();
     p.mfu_dtype = json.value("mfu_dtype", "");
@@ -167,12 +202,20 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     for (const auto& memory : json.at("memory"))
       p.memory.push_back({memory.at("rank"), memory.at("peak_bytes"), memory.at("reserved_bytes"),
                           memory.value("context_bytes", std::int64_t{0}),
+                          memory.value("communicator_bytes", std::int64_t{0}),
                           memory.at("capacity_bytes"),
                           memory.value("allocator_retries", std::uint32_t{0})});
-    if (const auto& oom = json.at("out_of_memory"); !oom.is_null())
+    if (const auto& oom = json.at("out_of_memory"); !oom.is_null()) {
       p.out_of_memory =
           OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),
                       oom.at("capacity_bytes"), oom.value("during_run", true)};
+      p.out_of_memory->where = oom.value("where", "");
+      p.out_of_memory->missing_bytes = oom.value("missing_bytes", std::int64_t{0});
+      if (oom.contains("estimated_missing_bytes") && !oom["estimated_missing_bytes"].is_null())
+        p.out_of_memory->estimated_missing_bytes = oom["estimated_missing_bytes"];
+      for (const auto& part : oom.value("in_use", nlohmann::json::array()))
+        p.out_of_memory->in_use.push_back({part.at("what"), part.at("bytes")});
+    }
     const auto& cost = json.at("cost");
     if (!cost.at("usd_per_gpu_hour").is_null())
       p.cost.usd_per_gpu_hour = cost.at("usd_per_gpu_hour");
@@ -195,9 +238,13 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
       p.ops.push_back({op.at("kind"), op.at("name"), op.at("sizes"), op.at("count"), op.at("ms"),
                        op.at("share"), op.at("tflops"), op.at("gbps"), op.at("origin")});
     for (const auto& family : json.value("families", nlohmann::json::array()))
-      p.families.push_back({family.at("family"), family.at("ms"), family.at("low_ms"),
-                            family.at("high_ms")});
+      p.families.push_back(
+          {family.at("family"), family.at("ms"), family.at("low_ms"), family.at("high_ms")});
     p.common_error = json.value("common_error", 0.0);
+    for (const auto& item : json.value("assumptions", nlohmann::json::array()))
+      p.assumptions.push_back({item.at("what"), item.at("share").is_null()
+                                                    ? std::optional<double>()
+                                                    : item.at("share").get<double>()});
     p.notes = json.value("notes", std::vector<std::string>{});
     return p;
   } catch (const nlohmann::json::exception& problem) {

@@ -36,6 +36,12 @@ MemoryUse memory_use(const trace::Recording& recording,
   struct Allocation {
     std::int64_t bytes;
     std::uint32_t device;
+    bool communicator;
+  };
+  struct Live {
+    std::int64_t program{}, communicators{};
+    std::int64_t all() const { return program + communicators; }
+    std::int64_t& of(const Allocation& a) { return a.communicator ? communicators : program; }
   };
   // A stream says its device when it is made; a default stream has its device's number. Most
   // processes have one device, whatever its number.
@@ -47,7 +53,7 @@ MemoryUse memory_use(const trace::Recording& recording,
     return found == device_of_stream.end() ? std::uint32_t{stream} : found->second;
   };
   std::unordered_map<std::uint32_t, Allocation> sizes;             // by allocation
-  std::unordered_map<std::uint32_t, std::int64_t> live_on_device;  // the fullest GPU counts
+  std::unordered_map<std::uint32_t, Live> live_on_device;  // the fullest GPU counts
   trace::Wide wide{};
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
     const trace::Record& record = recording.records[i];
@@ -61,8 +67,15 @@ MemoryUse memory_use(const trace::Recording& recording,
         if (on_device(wide.x)) {
           live += bytes;
           const std::uint32_t device = device_of(record.stream);
-          sizes[record.value] = {bytes, device};
-          use.peak_bytes = std::max(use.peak_bytes, live_on_device[device] += bytes);
+          const Allocation& made =
+              sizes[record.value] = {
+                  bytes, device,
+                  wide.x == static_cast<std::uint32_t>(trace::MemoryKind::communicator)};
+          Live& there = live_on_device[device];
+          there.of(made) += bytes;
+          use.peak_bytes = std::max(use.peak_bytes, there.all());
+          use.reserved_bytes = std::max(use.reserved_bytes, there.program);
+          use.communicator_bytes = std::max(use.communicator_bytes, there.communicators);
           // PyTorch's allocator answers a refusal by giving back its cache and asking again.
           if (use.refusal && bytes >= use.refusal->requested_bytes) {
             use.refusal.reset();
@@ -74,7 +87,7 @@ MemoryUse memory_use(const trace::Recording& recording,
       case trace::Kind::release:
         if (auto found = sizes.find(record.value); found != sizes.end()) {
           live -= found->second.bytes;
-          live_on_device[found->second.device] -= found->second.bytes;
+          live_on_device[found->second.device].of(found->second) -= found->second.bytes;
           sizes.erase(found);
           if (changes) changes->emplace_back(i, live);
         }
@@ -85,7 +98,7 @@ MemoryUse memory_use(const trace::Recording& recording,
       case trace::Kind::out_of_memory:
         if (auto device = live_on_device.find(several ? record.value : 0);
             device != live_on_device.end())
-          use.refusal = Refusal{i, bytes, device->second};
+          use.refusal = Refusal{i, bytes, device->second.all()};
         else
           use.refusal = Refusal{i, bytes, live};
         break;

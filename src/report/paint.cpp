@@ -15,8 +15,8 @@ std::string Paint::operator()(Colour colour, const std::string& text) const {
 }
 
 const char* Paint::texture(int index) const {
-  static constexpr const char* blocks[] = {"█", "▓", "▒", "·"};
-  static constexpr const char* letters[] = {"#", "=", ":", "."};
+  static constexpr const char* blocks[] = {"█", "▓", "▒", "·", "░", "╱"};
+  static constexpr const char* letters[] = {"#", "=", ":", ".", "-", "/"};
   return style_.unicode ? blocks[index] : letters[index];
 }
 

@@ -19,7 +19,7 @@ class Paint {
   struct Part {
     double share{};
     Colour colour{};
-    int texture{};  // 0 solid, 1 dense, 2 light, 3 dots
+    int texture{};  // 0 solid, 1 dense, 2 light, 3 dots, 4 faint, 5 slanted
   };
   std::string bar(const std::vector<Part>& parts, int width) const;
   std::string swatch(const Part& part) const;  // one column, for a legend

@@ -7,8 +7,12 @@
 #include "maya/report.h"
 #include "op/text.h"
 #include "report/advice.h"
+#include "report/assumptions.h"
+#include "report/ending.h"
 #include "report/format.h"
 #include "report/memory.h"
+#include "report/passes.h"
+#include "report/serialization.h"
 #include "report/throughput.h"
 #include "report/usage.h"
 
@@ -16,6 +20,9 @@ namespace maya::report {
 namespace {
 
 constexpr std::size_t most_ops = 50, most_unknown_kernels = 20;
+// What the recorder counts when the host reads what a kernel would have written.
+constexpr std::string_view unknown_reads =
+    "host reads of unknown device bytes (answered with zeros)";
 
 std::string found_by_name(job::StepsFoundBy found_by) {
   switch (found_by) {
@@ -61,6 +68,9 @@ simulate::Breakdown within_step(simulate::Breakdown part, double step_ns) {
   part.communication_ns -= take(part.exposed_communication_ns);
   for (double* from : {&part.idle_ns, &part.copy_ns, &part.compute_ns}) take(*from);
   part.host_bound_ns = std::min(part.host_bound_ns, part.idle_ns);
+  part.message_wait_ns = std::min(part.message_wait_ns, part.exposed_communication_ns);
+  part.collective_wait_ns =
+      std::min(part.collective_wait_ns, part.exposed_communication_ns - part.message_wait_ns);
   return part;
 }
 
@@ -77,10 +87,13 @@ BreakdownMs mean_breakdown(const job::Job& job, const simulate::Timeline& timeli
     mean.copy += weight * part.copy_ns;
     mean.idle += weight * part.idle_ns;
     mean.host_bound += weight * part.host_bound_ns;
+    const bool stage = is_pipeline_stage(job, job.classes[c]);
+    (stage ? mean.pipeline_bubble : mean.waiting) += weight * part.message_wait_ns;
+    mean.waiting += weight * part.collective_wait_ns;
   }
   if (ranks == 0) return {};
   for (double* sum : {&mean.compute, &mean.communication, &mean.exposed_communication, &mean.copy,
-                      &mean.idle, &mean.host_bound})
+                      &mean.idle, &mean.host_bound, &mean.pipeline_bubble, &mean.waiting})
     *sum /= ranks * 1e6;
   return mean;
 }
@@ -204,11 +217,37 @@ bool trained_after(const job::Job& job, const job::RankClass& rank_class, std::u
   return begin.size() >= 2 && begin[begin.size() - 2] > record;
 }
 
-void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction) {
-  for (std::size_t c = 0; c < job.classes.size(); ++c) {
-    const job::RankClass& rank_class = job.classes[c];
+OutOfMemory refusal_of(const RankEnding* ending, std::int32_t rank, const Refusal& refusal,
+                       std::int64_t context, std::int64_t capacity) {
+  OutOfMemory oom{rank, refusal.requested_bytes, refusal.in_use_bytes + context, capacity, true};
+  oom.missing_bytes = std::max<std::int64_t>(
+      0, refusal.requested_bytes + refusal.in_use_bytes + context - capacity);
+  if (ending == nullptr) return oom;
+  oom.where = collate::words(ending->progress);
+  oom.in_use = ending->parts;
+  oom.in_use.push_back({"for the CUDA context and libraries", context});
+  if (ending->forward_bytes > 0)
+    oom.estimated_missing_bytes =
+        std::max(oom.missing_bytes, ending->forward_bytes + context - capacity);
+  return oom;
+}
+
+// Of the ranks of a class, the whole recordings where steps were cut off: the fullest counts.
+MemoryUse memory_of(const job::RankClass& rank_class, const Ending* ending) {
+  MemoryUse use = memory_use(rank_class.recording);
+  if (ending == nullptr) return use;
+  for (std::int32_t rank : rank_class.ranks)
+    if (const RankEnding* one = ending->find(rank))
+      use.peak_bytes = std::max(use.peak_bytes, one->memory.peak_bytes);
+  use.refusal.reset();  // its record may lie behind the cut; `memory` looks at each rank's own
+  return use;
+}
+
+void memory(const job::Job& job, const catalog::Gpu& gpu, const Ending* ending,
+            Prediction& prediction) {
+  for (const job::RankClass& rank_class : job.classes) {
     const trace::Identity& identity = rank_class.recording.identity;
-    const MemoryUse use = memory_use(rank_class.recording);
+    const MemoryUse use = memory_of(rank_class, ending);
     // The recorded GPU's own figures where it is the one predicted for, else the catalogue's.
     const bool same_gpu = identity.gpu == gpu.name && identity.memory_capacity > 0;
     const auto context =
@@ -218,21 +257,33 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction
                  : gpu.memory_bytes;
     for (std::int32_t rank : rank_class.ranks)
       prediction.memory.push_back(
-          {rank, use.peak_bytes + context, use.peak_bytes, context, capacity,
-           static_cast<std::uint32_t>(use.recovered)});
+          {rank, use.peak_bytes + context, use.reserved_bytes, context, use.communicator_bytes,
+           capacity, static_cast<std::uint32_t>(use.recovered)});
 
     const std::int32_t recorded = rank_class.representative;
-    if (use.refusal && !trained_after(job, rank_class, use.refusal->record)) {
+    auto refuse = [&](std::int32_t rank, const Refusal& refusal) {
       if (!prediction.out_of_memory)
-        prediction.out_of_memory = {recorded, use.refusal->requested_bytes,
-                                    use.refusal->in_use_bytes + context, capacity, true};
-    } else if (capacity > 0 && use.peak_bytes + context > capacity && !prediction.out_of_memory) {
+        prediction.out_of_memory =
+            refusal_of(ending ? ending->find(rank) : nullptr, rank, refusal, context, capacity);
+    };
+    if (ending != nullptr) {
+      for (std::int32_t rank : rank_class.ranks)
+        if (const RankEnding* one = ending->find(rank);
+            one && one->memory.refusal &&
+            !trained_after(job, rank_class, one->memory.refusal->record))
+          refuse(rank, *one->memory.refusal);
+    } else if (use.refusal && !trained_after(job, rank_class, use.refusal->record)) {
+      refuse(recorded, *use.refusal);
+    }
+    if (prediction.out_of_memory) continue;
+    if (capacity > 0 && use.peak_bytes + context > capacity) {
       prediction.out_of_memory = {recorded, use.peak_bytes + context - capacity, capacity, capacity,
                                   false};
+      prediction.out_of_memory->missing_bytes = use.peak_bytes + context - capacity;
     } else if (use.recovered > 0) {
       prediction.notes.push_back(
-          fmt::format("rank {}: the allocator ran out of memory {} time{}, gave back its cache and "
-                      "went on; the step is slower for it",
+          fmt::format("rank {}: the allocator ran out of memory {} time{}, released its cache and "
+                      "continued; this slows the step down",
                       recorded, use.recovered, use.recovered == 1 ? "" : "s"));
     }
   }
@@ -240,7 +291,23 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, Prediction& prediction
             [](const RankMemory& a, const RankMemory& b) { return a.rank < b.rank; });
 }
 
-void add_notes(const job::Job& job, const simulate::Timeline& timeline, Prediction& prediction) {
+// What happened to a command that did not end well.
+void conclude(const Ending& ending, Prediction& prediction) {
+  const bool refused = prediction.out_of_memory && prediction.out_of_memory->during_run;
+  const std::string what = refused ? headline(*prediction.out_of_memory) : headline(ending);
+  if (!prediction.step) {
+    prediction.no_step = what;
+    return;
+  }
+  if (!refused && ending.exit_code == 0 && !ending.killed) return;
+  prediction.notes.push_back(
+      fmt::format("{}; every rank had completed {} training step{} before, which {} measured", what,
+                  ending.whole_steps, ending.whole_steps == 1 ? "" : "s",
+                  ending.whole_steps == 1 ? "is" : "are"));
+}
+
+void add_notes(const job::Job& job, const simulate::Timeline& timeline, const Ending* ending,
+               Prediction& prediction) {
   for (const std::string& note : job.notes) prediction.notes.push_back(note);
   for (const std::string& note : timeline.notes) prediction.notes.push_back(note);
   std::vector<std::int32_t> cut;
@@ -250,24 +317,31 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, Predicti
     if (!recording.complete) cut.push_back(rank_class.representative);
     for (const trace::Count& warning : recording.warnings) warnings[warning.name] += warning.count;
   }
-  if (!cut.empty())
+  if (!cut.empty() && ending == nullptr)
     prediction.notes.push_back(
-        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed or was killed): "
-                    "what is there is used",
+        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed, was "
+                    "killed or could write no more): "
+                    "what was recorded until then is used",
                     cut.size() == 1 ? "" : "s", cut.size() == 1 ? "" : "s", rank_list(cut),
                     cut.size() == 1 ? "is" : "are"));
   for (const auto& [name, count] : warnings)
-    prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
+    if (name == unknown_reads)
+      prediction.notes.push_back(
+          "values that the GPU would have computed (losses, metrics) read as zero, and times that "
+          "the script prints are those of this machine: neither is a result");
+    else if (!is_assumption(name))
+      prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
   if (prediction.coverage.unknown > 0.02)
     prediction.notes.push_back(
-        fmt::format("{} of the GPU time is in kernels nobody knows; their time is a guess",
+        fmt::format("{} of the GPU time is in kernels without a model; their time is a guess",
                     percent(prediction.coverage.unknown)));
 }
 
 }  // namespace
 
 Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
-                   const catalog::Cluster& cluster, const std::optional<Work>& work) {
+                   const catalog::Cluster& cluster, const std::optional<Work>& work,
+                   const Ending* ending) {
   Prediction prediction;
   // Always with the node count, as the user would write it: a GPU alone has none.
   const bool counted = cluster.name.find(':') == std::string::npos && cluster.world_size() > 1;
@@ -278,7 +352,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   prediction.rank_classes = static_cast<std::int32_t>(job.classes.size());
   if (!job.classes.empty()) prediction.command = job.classes[0].recording.identity.command;
 
-  memory(job, cluster.gpu, prediction);
+  memory(job, cluster.gpu, ending, prediction);
   const std::vector<OpUse> op_uses = uses(job, models);
   const double steps = measured_count(job);
 
@@ -290,15 +364,15 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
         StepTime{timeline.step_ns / 1e6, timeline.step_low_ns / 1e6, timeline.step_high_ns / 1e6,
                  static_cast<std::uint32_t>(steps), found_by_name(job.found_by)};
   prediction.breakdown = mean_breakdown(job, timeline);
-  utilization(job, op_uses, steps, cluster.gpu, prediction);
   if (prediction.step) {
+    utilization(job, op_uses, steps, cluster.gpu, prediction);
     const double ms = prediction.step->ms;
     if (work)
       prediction.throughput =
           Throughput{work->unit, work->per_step, work->per_step / ms * 1000, "user"};
     else
-      prediction.throughput = throughput_from_loss(job, ms);
-    prediction.largest_costs = largest_costs(job, timeline, cluster, op_uses);
+      prediction.throughput = throughput_of(job, ms);
+    prediction.largest_costs = largest_costs(job, timeline, cluster, op_uses, prediction.breakdown);
     for (const simulate::FamilyTime& family : timeline.families)
       prediction.families.push_back(
           {family.family, family.ns / 1e6, family.low_ns / 1e6, family.high_ns / 1e6});
@@ -310,8 +384,19 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
       price, prediction.step ? price * job.gpus() * prediction.step->ms / 3.6e6 : 0,
       cluster.usd_per_gpu_hour > 0 ? cluster.price_source : cluster.gpu.price_source};
   prediction.coverage = coverage_of(job, op_uses);
-  prediction.ops = op_costs(job, op_uses, steps);
-  add_notes(job, timeline, prediction);
+  if (prediction.step) prediction.ops = op_costs(job, op_uses, steps);
+  if (prediction.step) {
+    prediction.assumptions = assumptions_of(job, timeline, op_uses);
+    const BreakdownMs& parts = prediction.breakdown;
+    if (parts.exposed_communication > 0.01 * prediction.step->ms)
+      if (std::string why = serialization_help(job); !why.empty())
+        prediction.notes.push_back(std::move(why));
+  }
+  if (ending != nullptr)
+    conclude(*ending, prediction);
+  else if (!prediction.step && prediction.out_of_memory)
+    prediction.no_step = headline(*prediction.out_of_memory);
+  add_notes(job, timeline, ending, prediction);
   return prediction;
 }
 

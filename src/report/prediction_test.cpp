@@ -114,11 +114,36 @@ TEST(Prediction, WhatHidesBehindTheHostIsNamedToo) {
   const auto costs =
       predict(sample::job(), timeline, {estimator, network}, sample::cluster()).largest_costs;
   ASSERT_EQ(costs.size(), 3U);
-  EXPECT_EQ(costs[0].what, "host (launch-bound)");
+  EXPECT_EQ(costs[0].what, "host: work on the CPU");
   EXPECT_DOUBLE_EQ(costs[0].ms, 10);
   EXPECT_DOUBLE_EQ(costs[0].share, 1);
   EXPECT_EQ(costs[1].what, "gemm bf16, hidden");
   EXPECT_DOUBLE_EQ(costs[1].ms, 6);
+}
+
+TEST(Prediction, ManyShortHostTimesAreLaunchesAndALongOneIsWork) {
+  simulate::Timeline timeline = sample::timeline();
+  timeline.critical_path.clear();
+  for (std::int64_t k = 0; k < 200; ++k)
+    timeline.critical_path.push_back(
+        {simulate::CriticalLink::What::host, 0, 20, 0, k * 50'000, (k + 1) * 50'000});
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const Prediction p = predict(sample::job(), timeline, {estimator, network}, sample::cluster());
+  EXPECT_EQ(p.largest_costs[0].what, "host: launching kernels");
+  ASSERT_FALSE(p.assumptions.empty());
+  EXPECT_DOUBLE_EQ(*p.assumptions[0].share, 1) << "all of the step is host time";
+}
+
+TEST(Prediction, WaitingForRanksIsToldApartFromTransfers) {
+  simulate::Timeline timeline = sample::timeline();
+  timeline.breakdown[0].collective_wait_ns = timeline.breakdown[0].exposed_communication_ns;
+  const sample::Estimator estimator;
+  const sample::Network network;
+  const Prediction p = predict(sample::job(), timeline, {estimator, network}, sample::cluster());
+  EXPECT_GT(p.breakdown.waiting, 0);
+  EXPECT_LE(p.breakdown.waiting, p.breakdown.exposed_communication);
+  EXPECT_EQ(p.breakdown.pipeline_bubble, 0);
 }
 
 TEST(Memory, PeakCountsWhatIsLiveTogether) {
@@ -217,7 +242,7 @@ TEST(Summary, StaysWithinFortyLinesWhateverHappens) {
   p.notes.assign(30, "something to know");
   p.memory.clear();
   for (int rank = 0; rank < 64; ++rank)
-    p.memory.push_back({rank, rank * gib, rank * gib, 0, 80 * gib});
+    p.memory.push_back({rank, rank * gib, rank * gib, 0, 0, 80 * gib});
   const std::string text = summary(p);
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40);
 }

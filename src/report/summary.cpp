@@ -4,6 +4,7 @@
 #include <map>
 
 #include "maya/report.h"
+#include "report/ending.h"
 #include "report/format.h"
 #include "report/paint.h"
 
@@ -38,12 +39,13 @@ class Page {
 
 std::string found_by_words(const StepTime& step) {
   const std::string what = step.found_by == "annotation"  ? "marked by the framework"
-                           : step.found_by == "optimizer" ? "found by the optimizer"
-                           : step.found_by == "backward"  ? "found by their backward passes"
-                           : step.found_by == "period"    ? "found by their period"
-                           : step.found_by == "user"      ? "as you said"
+                           : step.found_by == "optimizer" ? "detected by the optimizer"
+                           : step.found_by == "backward"  ? "detected by backward passes"
+                           : step.found_by == "period"    ? "detected by repetition"
+                           : step.found_by == "user"      ? "as given by --steps"
                                                           : "";
-  if (step.found_by == "whole_run") return "the whole run after initialization: no step was found";
+  if (step.found_by == "whole_run")
+    return "the whole run after initialization: no step was detected";
   return fmt::format("{} step{}, {}", step.count, step.count == 1 ? "" : "s", what);
 }
 
@@ -75,8 +77,13 @@ std::string price_of(double usd_per_step) {
 
 void step(Page& page, const Prediction& p) {
   if (!p.step) {
-    page.labelled("Step",
-                  page.paint(Colour::red, p.out_of_memory ? "none was completed" : "no step"));
+    const std::string what = p.no_step.empty() ? "no step was completed" : p.no_step;
+    const char* label = "Result";
+    for (const std::string& line : wrap(what, page.room()))
+      page.labelled(label, page.paint(Colour::red, line)), label = "";
+    if (p.out_of_memory)
+      for (const std::string& text : explanation(*p.out_of_memory))
+        for (const std::string& line : wrap(text, page.room())) page.labelled("", line);
     page.line();
     return;
   }
@@ -91,6 +98,9 @@ void step(Page& page, const Prediction& p) {
                        human_count(t.per_step) + " a step";
     if (p.gpus > 1) text += fmt::format(", {}/s per GPU", human_count(t.per_second / p.gpus));
     page.labelled("Throughput", text);
+  } else {
+    page.labelled("Throughput",
+                  "not known: --set tokens_per_step=N (or images_, samples_) says it");
   }
   if (p.mfu)
     page.labelled("MFU", fit(fmt::format("{:.1f} %", 100 * *p.mfu), value_width) +
@@ -113,9 +123,16 @@ void breakdown(Page& page, const Prediction& p, const Style& style) {
     Colour colour;
     int texture;
   };
+  // Waiting is shown by itself where it is seen; else it stays in communication.
+  const double seen = 0.005 * p.step->ms;
+  const double bubble = b.pipeline_bubble >= seen ? b.pipeline_bubble : 0;
+  const double waiting = b.waiting >= seen ? b.waiting : 0;
   const std::vector<Named> parts{
       {"compute", b.compute, Colour::green, 0},
-      {"exposed communication", b.exposed_communication, Colour::magenta, 1},
+      {"exposed communication", std::max(0.0, b.exposed_communication - bubble - waiting),
+       Colour::magenta, 1},
+      {"pipeline bubble", bubble, Colour::red, 4},
+      {"waiting for ranks", waiting, Colour::cyan, 5},
       {"copy", b.copy, Colour::blue, 2},
       {"idle", b.idle, Colour::yellow, 3}};
   double total = 0;
@@ -169,17 +186,11 @@ void memory(Page& page, const Prediction& p) {
                                               human_bytes(capacity), percent(share), who));
     ++shown;
   }
-  if (p.out_of_memory) {
-    const OutOfMemory& oom = *p.out_of_memory;
-    const std::string text =
-        oom.during_run ? fmt::format("rank {} asked for {} with {} of {} in use", oom.rank,
-                                     human_bytes(static_cast<double>(oom.requested_bytes)),
-                                     human_bytes(static_cast<double>(oom.in_use_bytes)),
-                                     human_bytes(static_cast<double>(oom.capacity_bytes)))
-                       : fmt::format("rank {} needs {} more than this GPU's {}", oom.rank,
-                                     human_bytes(static_cast<double>(oom.requested_bytes)),
-                                     human_bytes(static_cast<double>(oom.capacity_bytes)));
-    page.labelled("", page.paint(Colour::red, "out of memory: " + text));
+  if (p.out_of_memory && p.step) {
+    for (const std::string& line : wrap(headline(*p.out_of_memory), page.room()))
+      page.labelled("", page.paint(Colour::red, line));
+    for (const std::string& text : explanation(*p.out_of_memory))
+      for (const std::string& line : wrap(text, page.room())) page.labelled("", line);
   }
   if (!p.memory.empty() || p.out_of_memory) page.line();
 }
@@ -216,6 +227,15 @@ void coverage(Page& page, const Prediction& p) {
     if (c.unimplemented_calls.size() > 3)
       names += fmt::format(" and {} more", c.unimplemented_calls.size() - 3);
     page.labelled("", page.paint(Colour::yellow, "calls without a body: " + names));
+  }
+  const char* label = "Assumed";
+  for (const Assumption& assumption : p.assumptions) {
+    if (assumption.share && *assumption.share < 0.02) continue;
+    const std::string weight =
+        assumption.share ? fmt::format(" ({} of the step)", percent(*assumption.share)) : "";
+    const std::vector<std::string> wrapped = wrap(assumption.what + weight, page.room() - 2);
+    for (std::size_t i = 0; i < wrapped.size(); ++i, label = "")
+      page.labelled(label, (i == 0 ? "- " : "  ") + wrapped[i]);
   }
   std::size_t lines = 0, shown = 0;
   for (const std::string& note : p.notes) {

@@ -1,71 +1,254 @@
 #include "report/throughput.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
 
+#include "report/passes.h"
 #include "report/usage.h"
 
 namespace maya::report {
 namespace {
 
-// Reductions of less than this in the forward pass are statistics (SyncBatchNorm, metrics), not
-// activations.
-constexpr std::int64_t activation_bytes = 1 << 20;
+using Table = std::pair<std::int64_t, std::int64_t>;  // rows, bytes of a row
+using Layer = std::pair<std::int64_t, std::int64_t>;  // m, k: a linear layer's weights
 
-struct Seen {
-  double rows{};       // of the loss, a step
-  double sequences{};  // of one attention
-  bool recurrent{};
-  double shared_by{1};  // tensor-parallel ranks
+struct Rows {
+  double rows{}, calls{};
 };
 
-Seen look(const job::Job& job, const job::RankClass& rank_class) {
-  Seen seen;
+// What the measured steps of a class looked up, multiplied and lost, per step. Rows of layers: the
+// n of their products, because the result of a row-major program is the transposed one of BLAS.
+struct Intake {
+  std::map<Table, Rows> lookups;
+  std::map<Layer, Rows> forward, backward;
+  std::map<std::int64_t, double> losses;  // by columns
+  std::map<std::int64_t, double> copies;  // from the host, by bytes
+  const Convolution* first_convolution{};
+  std::vector<const Convolution*> convolutions;  // forward, one entry a call
+  double sequences{};                            // of one attention
+  bool recurrent{}, embeds{};
+  double steps{1};
+};
+
+void look_at(const Op& op, bool backward, Intake& seen) {
+  auto add = [](Rows& to, std::int64_t rows) { to.rows += static_cast<double>(rows), ++to.calls; };
+  const maya::Work& work = op.work;
+  if (const auto* gather = std::get_if<Gather>(&work)) {
+    // Rows are moved as bytes, whatever they hold.
+    if (gather->cols > 1 && gather->table_rows > 1)
+      add(seen.lookups[{gather->table_rows, gather->cols * bits(gather->dtype) / 8}], gather->rows);
+  } else if (const auto* gemm = std::get_if<Gemm>(&work)) {
+    if (gemm->batch == 1 && gemm->groups == 1)
+      add((backward ? seen.backward : seen.forward)[{gemm->m, gemm->k}], gemm->n);
+  } else if (const auto* entropy = std::get_if<CrossEntropy>(&work)) {
+    if (entropy->direction == Direction::forward)
+      seen.losses[entropy->cols] += static_cast<double>(entropy->rows);
+  } else if (const auto* softmax = std::get_if<Softmax>(&work)) {
+    // Log-softmax and the pick of the target are two ops of one loss.
+    if (softmax->log && softmax->direction == Direction::forward)
+      seen.losses[-softmax->cols] += static_cast<double>(softmax->rows);
+  } else if (const auto* convolution = std::get_if<Convolution>(&work)) {
+    if (convolution->direction != Direction::forward || backward) return;
+    if (seen.first_convolution == nullptr) seen.first_convolution = convolution;
+    seen.convolutions.push_back(convolution);
+  } else if (const auto* attention = std::get_if<Attention>(&work)) {
+    if (attention->direction == Direction::forward && !attention->varlen)
+      seen.sequences = std::max(seen.sequences, static_cast<double>(attention->batch));
+  } else if (const auto* copy = std::get_if<Copy>(&work)) {
+    if (copy->direction == CopyDirection::host_to_device) ++seen.copies[copy->bytes];
+  } else if (std::holds_alternative<Rnn>(work)) {
+    seen.recurrent = true;
+  } else if (std::holds_alternative<TritonKernel>(work)) {
+    seen.embeds |= op.name.find("embedding") != std::string::npos;
+  }
+}
+
+Intake intake_of(const job::Job& job, const job::RankClass& rank_class) {
+  Intake seen;
+  seen.steps = measured_count(job);
   const trace::Recording& recording = rank_class.recording;
-  double entropy_rows = 0, softmax_rows = 0;  // log-softmax and the pick are two ops of one loss
-  auto visit = [&](const trace::Record& record, std::uint32_t) {
-    if (record.value >= recording.ops.size()) return;
-    const maya::Work& work = recording.ops[record.value].work;
-    if (const auto* entropy = std::get_if<CrossEntropy>(&work)) {
-      if (entropy->direction == Direction::forward)
-        entropy_rows += static_cast<double>(entropy->rows);
-    } else if (const auto* softmax = std::get_if<Softmax>(&work)) {
-      if (softmax->log && softmax->direction == Direction::forward)
-        softmax_rows += static_cast<double>(softmax->rows);
-    } else if (const auto* attention = std::get_if<Attention>(&work)) {
-      if (attention->direction == Direction::forward && !attention->varlen)
-        seen.sequences = std::max(seen.sequences, static_cast<double>(attention->batch));
-    } else if (std::holds_alternative<Rnn>(work)) {
-      seen.recurrent = true;
-    } else if (const auto* collective = std::get_if<Collective>(&work)) {
-      const bool reduces = collective->kind == CollectiveKind::all_reduce ||
-                           collective->kind == CollectiveKind::reduce_scatter;
-      const bool before_loss = entropy_rows + softmax_rows == 0;
-      if (before_loss && seen.sequences > 0 && reduces && collective->bytes >= activation_bytes &&
-          record.aux < recording.communicators.size())
-        seen.shared_by = std::max<double>(seen.shared_by, recording.communicators[record.aux].size);
-    }
-  };
+  const Passes passes(job, rank_class);
   for (const Range& step : measured_steps(job, rank_class))
-    each_work(recording, step.begin, step.end, visit);
-  seen.rows = (entropy_rows > 0 ? entropy_rows : softmax_rows) / measured_count(job);
+    each_work(recording, step.begin, step.end,
+              [&](const trace::Record& record, std::uint32_t index) {
+                if (record.value >= recording.ops.size()) return;
+                const Op& op = recording.ops[record.value];
+                look_at(op, passes.backward(index, op), seen);
+              });
   return seen;
+}
+
+// A sum over the ranks of the job, of one step. Ranks that share a model see the same rows.
+class Sum {
+ public:
+  Sum(const job::Job& job, const std::vector<Intake>& intakes, std::vector<double> shared_by)
+      : job_(job), intakes_(intakes), shared_by_(std::move(shared_by)) {}
+  template <class F>
+  double operator()(F&& rows) const {
+    double sum = 0;
+    for (std::size_t c = 0; c < intakes_.size(); ++c)
+      sum += rows(intakes_[c]) * static_cast<double>(job_.classes[c].ranks.size()) / shared_by_[c] /
+             intakes_[c].steps;
+    return sum;
+  }
+
+ private:
+  const job::Job& job_;
+  const std::vector<Intake>& intakes_;
+  std::vector<double> shared_by_;
+};
+
+// Ranks of a class that train on the same rows: those that reduce activations in the forward pass,
+// larger than statistics (SyncBatchNorm, metrics) or losses of single rows are.
+double shared_by(const job::Job& job, const job::RankClass& rank_class, const Intake& intake) {
+  constexpr std::int64_t statistics = 16 << 10;
+  double rows = 0;
+  for (const auto& [table, found] : intake.lookups)
+    rows = std::max(rows, found.rows / std::max(1.0, found.calls));
+  double shared = 1;
+  for (const auto& [slot, bytes] : forward_reductions(job, rank_class))
+    if (slot < rank_class.recording.communicators.size() && bytes >= statistics &&
+        static_cast<double>(bytes) >= 16 * 2 * rows)
+      shared = std::max<double>(shared, rank_class.recording.communicators[slot].size);
+  return shared;
+}
+
+double rows_of(const std::map<Layer, Rows>& layers, std::int64_t m, std::int64_t k) {
+  const auto found = layers.find({m, k});
+  return found == layers.end() ? 0 : found->second.rows;
+}
+
+// Rows through the output layer for a table: forward, or back through it. Weights may be of another
+// type than the table was looked up in.
+double output_rows(const Intake& intake, const Table& table, bool backward) {
+  const auto [vocabulary, row_bytes] = table;
+  double rows = 0;
+  for (std::int64_t size : {4, 2, 1}) {
+    const std::int64_t width = row_bytes / size;
+    rows = std::max(rows, backward ? rows_of(intake.backward, width, vocabulary)
+                                   : rows_of(intake.forward, vocabulary, width));
+  }
+  return rows;
+}
+
+// Of a compiled model the lookup is part of a fused kernel. Its output layer is still a product:
+// the largest of all, used less often than those of the layers, and its gradient goes back through
+// it.
+Layer output_layer(const Intake& intake) {
+  double most_calls = 0;
+  for (const auto& [layer, rows] : intake.forward) most_calls = std::max(most_calls, rows.calls);
+  Layer best{0, 0};
+  for (const auto& [layer, rows] : intake.forward)
+    if (layer.first * layer.second > best.first * best.second) best = layer;
+  const auto found = intake.forward.find(best);
+  const bool wide = best.first >= 2 * best.second;
+  return found != intake.forward.end() && wide && 2 * found->second.calls <= most_calls &&
+                 rows_of(intake.backward, best.second, best.first) > 0
+             ? best
+             : Layer{0, 0};
+}
+
+double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& sum) {
+  // The vocabulary is the largest table for which some rank has an output layer or a loss.
+  Table table{0, 0};
+  for (const Intake& intake : intakes)
+    for (const auto& [candidate, rows] : intake.lookups) {
+      const bool output = std::any_of(
+          intakes.begin(), intakes.end(), [&, vocabulary = candidate.first](const Intake& other) {
+            return output_rows(other, candidate, false) > 0 ||
+                   output_rows(other, candidate, true) > 0 || other.losses.contains(vocabulary) ||
+                   other.losses.contains(-vocabulary);
+          });
+      if (output && candidate.first * candidate.second > table.first * table.second)
+        table = candidate;
+    }
+  if (table.first > 0) {
+    const double looked_up = sum([&](const Intake& i) {
+      const auto found = i.lookups.find(table);
+      return found == i.lookups.end() ? 0 : found->second.rows;
+    });
+    const double forward = sum([&](const Intake& i) { return output_rows(i, table, false); });
+    const double backward = sum([&](const Intake& i) { return output_rows(i, table, true); });
+    // Passes without a backward pass (a reference model, generation) do not train.
+    if (backward > 0 && forward >= 1.5 * backward && backward < looked_up) return backward;
+    return looked_up;
+  }
+  double tokens = 0;
+  for (const Intake& intake : intakes) {
+    if (!intake.embeds) continue;
+    for (const Intake& other : intakes) {
+      const auto [vocabulary, width] = output_layer(other);
+      if (vocabulary == 0) continue;
+      tokens = sum([&](const Intake& i) { return rows_of(i.backward, width, vocabulary); });
+    }
+  }
+  return tokens;
+}
+
+struct Images {
+  double count{};
+  bool pictures{};
+};
+
+Images images_of(const Sum& sum) {
+  Images images;
+  images.count = sum([&](const Intake& intake) {
+    const Convolution* first = intake.first_convolution;
+    if (first == nullptr) return 0.0;
+    // Pictures and their latents: few channels, two dimensions.
+    constexpr std::int64_t most_channels = 16;
+    images.pictures |= first->h > 1 && first->w > 1 && first->d == 1 && first->c <= most_channels;
+    // The batches that came from the host, where one of the first convolution's size did.
+    const std::int64_t elements = first->n * first->c * first->d * first->h * first->w;
+    for (std::int64_t size : {4, 2, 1})
+      if (const auto copied = intake.copies.find(elements * size); copied != intake.copies.end())
+        return copied->second * static_cast<double>(first->n);
+    double rows = 0;
+    for (const Convolution* other : intake.convolutions)
+      if (std::tie(other->c, other->k, other->kh, other->kw) ==
+          std::tie(first->c, first->k, first->kh, first->kw))
+        rows += static_cast<double>(other->n);
+    return rows;
+  });
+  return images;
+}
+
+double loss_rows(const Intake& intake) {
+  double entropy = 0, softmax = 0;
+  for (const auto& [columns, rows] : intake.losses) (columns > 0 ? entropy : softmax) += rows;
+  return entropy > 0 ? entropy : softmax;
 }
 
 }  // namespace
 
-std::optional<Throughput> throughput_from_loss(const job::Job& job, double step_ms) {
-  double rows = 0;
+std::optional<Throughput> throughput_of(const job::Job& job, double step_ms) {
+  if (step_ms <= 0) return std::nullopt;
+  std::vector<Intake> intakes;
+  std::vector<double> shared;
+  for (const job::RankClass& rank_class : job.classes) {
+    intakes.push_back(intake_of(job, rank_class));
+    shared.push_back(shared_by(job, rank_class, intakes.back()));
+  }
+  const Sum sum(job, intakes, shared);
+  auto result = [&](const char* unit, double rows, const char* found_by) {
+    return Throughput{unit, rows, rows / step_ms * 1000, found_by};
+  };
+  if (const double tokens = tokens_of_language_model(intakes, sum); tokens > 0)
+    return result("tokens", tokens, "input");
+  if (const Images images = images_of(sum); images.count > 0)
+    return result(images.pictures ? "images" : "samples", images.count, "input");
+  const double rows = sum(loss_rows);
+  if (rows <= 0) return std::nullopt;
   double sequences = 0;
   bool recurrent = false;
-  for (const job::RankClass& rank_class : job.classes) {
-    const Seen seen = look(job, rank_class);
-    rows += seen.rows * static_cast<double>(rank_class.ranks.size()) / seen.shared_by;
-    sequences = std::max(sequences, seen.sequences);
-    recurrent |= seen.recurrent;
+  for (const Intake& intake : intakes) {
+    sequences = std::max(sequences, intake.sequences);
+    recurrent |= intake.recurrent;
   }
-  if (rows <= 0 || step_ms <= 0) return std::nullopt;
   const bool tokens = recurrent || (sequences > 0 && rows > 2 * sequences * job.world_size);
-  return Throughput{tokens ? "tokens" : "samples", rows, rows / step_ms * 1000, "loss"};
+  return result(tokens ? "tokens" : "samples", rows, "loss");
 }
 
 }  // namespace maya::report

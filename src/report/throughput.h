@@ -1,4 +1,4 @@
-// Tokens or samples of a step, read off the loss.
+// How much a step trains on, read off what enters it.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,10 @@
 
 namespace maya::report {
 
-// The rows of the loss are the samples (images) or tokens (text: more rows than sequences in
-// attention, or a recurrent net). Ranks that reduce activations in the forward pass are tensor
-// parallel and share their rows. Nothing when no rank computes a loss this can be read from.
-std::optional<Throughput> throughput_from_loss(const job::Job& job, double step_ms);
+// Tokens where indices are looked up in a table and the model has an output for each row of it (a
+// language model); images where the first convolution takes pictures; else the rows of the loss.
+// Counted over the data-parallel ranks and the micro-batches of a step. Nothing where none of it is
+// seen: the user can say it (--set tokens_per_step=…).
+std::optional<Throughput> throughput_of(const job::Job& job, double step_ms);
 
 }  // namespace maya::report

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 
+#include "session/python_hook.h"
 #include "session/settings.h"
 #include "session/state.h"
 
@@ -71,15 +72,27 @@ void stay() {
   std::atexit(leave_job);
 }
 
-__attribute__((constructor)) void attend() {
-  if (ranks_that_run().empty()) return;
-  if (number(away_variable) > 0) stay_away();
-  take_place();
-  const int rank = rank_in_environment();
-  if (rank < 0) return;  // the launcher itself, or a job of one
-  if (!runs(rank)) stay_away();
-  stay();
+// Never destroyed: processes that end ask it.
+std::vector<int>& listed() {
+  static auto* ranks = new std::vector<int>;
+  return *ranks;
 }
+
+void read_ranks() {
+  std::vector<int>& list = listed();
+  list.clear();
+  const char* text = std::getenv("MAYA_RANKS");
+  while (text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const long rank = std::strtol(text, &end, 10);
+    if (end == text) break;
+    list.push_back(static_cast<int>(rank));
+    text = *end == ',' ? end + 1 : end;
+  }
+  std::sort(list.begin(), list.end());
+}
+
+__attribute__((constructor)) void attend() { attend_job(); }
 
 }  // namespace
 
@@ -88,6 +101,7 @@ __attribute__((constructor)) void attend() {
 // inherit what is set here, so it happens once.
 void take_place() {
   const char* places = std::getenv("MAYA_PLACES");
+  if (listed().empty()) read_ranks();  // whoever comes first, before main
   const auto& ranks = ranks_that_run();
   const int number_here = number("RANK");
   if (places == nullptr || number_here < 0 || number("WORLD_SIZE") != std::ssize(ranks)) return;
@@ -127,21 +141,18 @@ extern "C" MAYA_EXPORT void maya_take_rank(int rank, int world_size) {
   s.recorder.learn_rank(rank, world_size);
 }
 
-const std::vector<int>& ranks_that_run() {
-  static const std::vector<int>* ranks = [] {
-    auto* list = new std::vector<int>;
-    const char* text = std::getenv("MAYA_RANKS");
-    while (text != nullptr && *text != '\0') {
-      char* end = nullptr;
-      const long rank = std::strtol(text, &end, 10);
-      if (end == text) break;
-      list->push_back(static_cast<int>(rank));
-      text = *end == ',' ? end + 1 : end;
-    }
-    std::sort(list->begin(), list->end());
-    return list;
-  }();
-  return *ranks;
+const std::vector<int>& ranks_that_run() { return listed(); }
+
+void attend_job() {
+  read_ranks();
+  if (ranks_that_run().empty()) return;
+  if (number(away_variable) > 0) stay_away();
+  prepare_absent_groups();
+  take_place();
+  const int rank = rank_in_environment();
+  if (rank < 0) return;  // the launcher itself, a job of one, or not known yet
+  if (!runs(rank)) stay_away();
+  stay();
 }
 
 void leave_job() {

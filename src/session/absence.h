@@ -26,6 +26,10 @@ void take_place();
 // forks (workers of a data loader, compilers) has its environment and is not the rank.
 bool owns_rank();
 
+// Takes this process's place in the job, as its environment tells it: before main, and again in a
+// process that was forked into another program (start.h).
+void attend_job();
+
 // Tells the processes that wait that this rank is done. For ends that skip exit handlers.
 void leave_job();
 

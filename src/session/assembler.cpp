@@ -43,7 +43,7 @@ __attribute__((destructor)) void keep_what_was_assembled() {
         if (auto text = contents(words[i]); text.find(".version") != std::string::npos) ptx = text;
     }
     if (cubin.empty() || ptx.empty()) return;
-    std::size_t bytes = device::image_bytes(cubin.data());
+    std::size_t bytes = device::image_bytes(cubin.data(), cubin.size());
     if (bytes == 0 || bytes > cubin.size()) return;
     decode::keep_assembled(run, std::string_view(cubin).substr(0, bytes), ptx);
   } catch (...) {  // a ptxas must not fail for our sake

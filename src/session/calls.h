@@ -32,6 +32,8 @@ MAYA_EXPORT int event_elapsed(float* milliseconds, void* start, void* end);
 // Memory
 // -------------------------------------------------------------------------------------------
 MAYA_EXPORT int allocate(void** address, std::uint64_t bytes, device::MemoryKind kind);
+// For a library's own use: also while a graph is captured.
+MAYA_EXPORT int take(void** address, std::uint64_t bytes, device::MemoryKind kind);
 MAYA_EXPORT int release(void* address);
 MAYA_EXPORT int allocate_async(void** address, std::uint64_t bytes, Pool* pool, void* stream);
 MAYA_EXPORT int release_async(void* address, void* stream);
@@ -71,8 +73,8 @@ MAYA_EXPORT int module_variable(Module& module, const char* name, std::uint64_t 
                                 std::uint64_t& address, std::uint64_t& bytes);
 // Of a resolved function.
 struct KernelAttributes {
-  int static_shared{}, local_bytes{}, registers{}, max_threads{}, version{}, max_dynamic_shared{},
-      carveout{};
+  int static_shared{}, local_bytes{}, registers{}, max_threads{}, max_dynamic_shared{}, carveout{};
+  int ptx_version{}, binary_version{};
 };
 MAYA_EXPORT KernelAttributes kernel_attributes(const Function& function);
 MAYA_EXPORT int set_kernel_attribute(Function& function, int attribute, int value);

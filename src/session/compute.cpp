@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "session/assumptions.h"
+#include "session/formula.h"
 #include "session/moves.h"
 #include "session/operand.h"
 
@@ -378,6 +379,12 @@ Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t
       known = false;
   }
   auto result = known ? evaluate(s, in) : std::nullopt;
+  if (!result) result = reduce_formula(s, values);
+  if (!result && bytes > static_cast<std::int64_t>(limit))
+    if (auto formula = Formula::of(s, values, limit)) {
+      values.promise(s.outputs[0].address, static_cast<std::uint64_t>(bytes), std::move(formula));
+      return Answer::computed;
+    }
   constexpr std::int64_t most_assumed = 1 << 16;
   if (!result && !s.outputs.empty() && bytes <= most_assumed)
     if (auto value = assumed(s, values, limit))

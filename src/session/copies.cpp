@@ -1,7 +1,9 @@
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 namespace maya::session {
 namespace {
@@ -40,9 +42,34 @@ void move_row(void* to, Where to_where, const void* from, Where from_where, std:
   }
 }
 
-std::uint64_t beyond(const void* p, std::uint64_t bytes) {
-  std::uint64_t extent = state().memory.extent(address(p));
-  return extent != 0 && bytes > extent ? bytes - extent : 0;
+// Bytes from the first to behind the last one that an area touches; nothing if there are more than
+// addresses. Sizes are whatever the program passed: -1 is a large number.
+std::optional<std::uint64_t> span(std::uint64_t width, std::uint64_t height, std::uint64_t depth,
+                                  std::uint64_t pitch, std::uint64_t slice) {
+  std::uint64_t rows = 0, slices = 0, sum = 0;
+  if (__builtin_mul_overflow(pitch, height - 1, &rows) ||
+      __builtin_mul_overflow(depth > 1 ? slice : 0, depth - 1, &slices) ||
+      __builtin_add_overflow(rows, slices, &sum) || __builtin_add_overflow(sum, width, &sum) ||
+      sum > std::uint64_t{1} << 47)
+    return std::nullopt;
+  return sum;
+}
+
+std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b, std::uint64_t c = 1) {
+  std::uint64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out) || __builtin_mul_overflow(out, c, &out) ||
+      out > std::uint64_t{1} << 47)
+    return std::nullopt;
+  return out;
+}
+
+// Device memory that is allocated, or host memory that is somebody's.
+bool accessible(const void* p, Where w, std::uint64_t bytes) {
+  if (w == Where::pinned) {
+    std::uint64_t base = 0, size = 0;
+    if (is_pinned(p, &base, &size) && bytes <= base + size - address(p)) return true;
+  }
+  return on_device(w) ? state().memory.extent(address(p)) >= bytes : mapped(p, bytes);
 }
 
 }  // namespace
@@ -50,21 +77,18 @@ std::uint64_t beyond(const void* p, std::uint64_t bytes) {
 int copy(const Area& a, void* stream_handle, bool async) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
-  std::uint64_t bytes = a.width * a.height * a.depth;
+  const auto total = product(a.width, a.height, a.depth);
+  if (!total) return code::invalid_value;
+  const std::uint64_t bytes = *total;
   if (bytes == 0) return code::success;
   if (a.to == nullptr || a.from == nullptr) return code::invalid_value;
   Where to = where(a.to), from = where(a.from);
-  std::uint64_t to_span = a.depth > 1
-                              ? a.to_slice * (a.depth - 1) + a.to_pitch * (a.height - 1) + a.width
-                              : a.to_pitch * (a.height - 1) + a.width;
-  std::uint64_t from_span =
-      a.depth > 1 ? a.from_slice * (a.depth - 1) + a.from_pitch * (a.height - 1) + a.width
-                  : a.from_pitch * (a.height - 1) + a.width;
-  if ((on_device(to) && beyond(a.to, to_span)) || (on_device(from) && beyond(a.from, from_span)))
+  const auto to_span = span(a.width, a.height, a.depth, a.to_pitch, a.to_slice);
+  const auto from_span = span(a.width, a.height, a.depth, a.from_pitch, a.from_slice);
+  if (!to_span || !from_span || !accessible(a.to, to, *to_span) ||
+      !accessible(a.from, from, *from_span))
     return code::invalid_value;
   State& s = state();
-  if (on_device(to) && s.memory.extent(address(a.to)) == 0) return code::invalid_value;
-  if (on_device(from) && s.memory.extent(address(a.from)) == 0) return code::invalid_value;
   if (!async && stream->capture == nullptr)
     if (int error = check_unsafe()) return error;
 
@@ -96,6 +120,17 @@ int copy(const Area& a, void* stream_handle, bool async) {
                           0, NodeType::memcpy))
     return error;
   if (blocking && stream->capture == nullptr) stream_reached(*stream);
+  // Rows without gaps are one row. Of very many with gaps nothing is known afterwards: going
+  // through all rows of a device's memory would take minutes.
+  constexpr std::uint64_t most_rows = 1 << 20;
+  if (a.to_pitch == a.width && a.from_pitch == a.width && a.depth == 1) {
+    move_row(a.to, to, a.from, from, bytes);
+    return code::success;
+  }
+  if (a.height > most_rows / a.depth && on_device(to)) {
+    s.values.forget(address(a.to), *to_span);
+    return code::success;
+  }
   for (std::uint64_t z = 0; z < a.depth; ++z)
     for (std::uint64_t y = 0; y < a.height; ++y)
       move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,
@@ -108,16 +143,25 @@ int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, s
          std::uint64_t height, void* stream_handle, bool async) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
-  std::uint64_t bytes = width * height;
+  const auto total = product(width, height);
+  if (!total) return code::invalid_value;
+  const std::uint64_t bytes = *total;
   if (bytes == 0) return code::success;
   State& s = state();
   Where target = where(to);
-  if (to == nullptr ||
-      (on_device(target) && s.memory.extent(address(to)) < (height - 1) * pitch + width))
+  const auto reach = span(width, height, 1, pitch, 0);
+  // Documented for device memory; memory of the host that nobody pinned is none.
+  if (to == nullptr || !reach || target == Where::pageable || !accessible(to, target, *reach) ||
+      (height > 1 && pitch < width))
     return code::invalid_value;
   std::uint32_t number = s.recorder.op(Fill{static_cast<std::int64_t>(bytes)},
                                        async ? "cudaMemsetAsync" : "cudaMemset");
   if (int error = enqueue(*stream, trace::Kind::fill, number, 0, 0, NodeType::memset)) return error;
+  constexpr std::uint64_t most_rows = 1 << 20;
+  if (height > most_rows && on_device(target)) {
+    s.values.forget(address(to), *reach);
+    return code::success;
+  }
   for (std::uint64_t y = 0; y < height; ++y) {
     char* row = static_cast<char*>(to) + y * pitch;
     if (on_device(target)) {
@@ -136,6 +180,7 @@ int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, s
 }
 
 bool read_device(void* to, const void* from, std::size_t bytes) {
+  if (!mapped(to, bytes)) return false;
   return state().values.load(to, address(from), bytes);
 }
 

@@ -9,6 +9,7 @@
 #include "session/next.h"
 #include "session/notes.h"
 #include "session/partial_start.h"
+#include "session/start.h"
 
 namespace maya::session {
 namespace {
@@ -32,7 +33,7 @@ void notice_unreached(Start& start) {
 }
 
 // In this order.
-constexpr StartHandler* handlers[] = {notice_unreached, start_some_ranks};
+constexpr StartHandler* handlers[] = {notice_unreached, start_some_ranks, start_by_fork};
 
 Start handled(const char* program, char* const* words, char* const* environment) {
   Start start{program, words, environment};

@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <cstring>
 
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 namespace maya::session {
 namespace {
@@ -41,12 +43,15 @@ int allocate(void** address, std::uint64_t bytes, device::MemoryKind kind) {
   if (int error = touch()) return error;
   if (address == nullptr) return code::invalid_value;
   if (int error = check_unsafe()) return error;
-  State& s = state();
   if (bytes == 0) {
     *address = nullptr;
     return code::success;
   }
-  auto allocation = s.memory.allocate(thread().device, bytes, kind);
+  return take(address, bytes, kind);
+}
+
+int take(void** address, std::uint64_t bytes, device::MemoryKind kind) {
+  auto allocation = state().memory.allocate(thread().device, bytes, kind);
   if (!allocation) return refuse(bytes, kind);
   record_allocation(trace::Kind::allocate, *allocation);
   *address = reinterpret_cast<void*>(allocation->address);
@@ -114,6 +119,13 @@ int allocate_host(void** address, std::uint64_t bytes) {
   if (int error = touch()) return error;
   if (address == nullptr) return code::invalid_value;
   State& s = state();
+  // Pinned memory is real memory, here as there.
+  static const std::uint64_t memory = [] {
+    struct sysinfo info {};
+    return sysinfo(&info) == 0 ? (std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit
+                               : ~std::uint64_t{0};
+  }();
+  if (bytes > memory) return code::out_of_memory;
   void* map = mmap(nullptr, std::max<std::uint64_t>(bytes, 1), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return code::out_of_memory;
@@ -147,7 +159,7 @@ int release_host(void* address) {
 
 int register_host(void* address, std::uint64_t bytes) {
   if (int error = touch()) return error;
-  if (address == nullptr || bytes == 0) return code::invalid_value;
+  if (address == nullptr || bytes == 0 || !mapped(address, bytes)) return code::invalid_value;
   State& s = state();
   constexpr int already_registered = 712;
   std::unique_lock guard(s.pinned_mutex);

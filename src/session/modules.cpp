@@ -1,6 +1,7 @@
 // Kernels as the program brings them: registered by its start-up code or loaded as modules,
 // unpacked when first used.
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 namespace maya::session {
 namespace {
@@ -36,7 +37,9 @@ int capability() {
 
 int unpack_module(Module& module) {
   if (!module.unpacked) {
-    auto set = device::unpack(module.data, capability());
+    const void* data = mapped(module.data, 4) ? module.data : nullptr;
+    if (data != nullptr) data = device::unwrap(data, mapped_from(data, 64));
+    auto set = device::unpack(data, capability(), mapped_from(data, device::any_room));
     module.fault = set.fault;
     for (auto& image : set.images) {
       for (auto& [name, code] : device::kernels(image))
@@ -53,8 +56,13 @@ int unpack_module(Module& module) {
 
 }  // namespace
 
+device::Slab<Module, 1 << 18>& modules() {
+  static auto* slab = new device::Slab<Module, 1 << 18>;
+  return *slab;
+}
+
 Module* register_binary(const void* wrapper) {
-  Module* module = state().modules.create();
+  Module* module = modules().create();
   if (module != nullptr) module->data = wrapper;
   return module;
 }
@@ -111,10 +119,12 @@ int registered_variable(const void* host, std::uint64_t& address, std::uint64_t&
 int module_load(Module*& module, const void* data) {
   if (int error = touch()) return error;
   if (data == nullptr) return code::invalid_value;
-  std::size_t bytes = device::image_bytes(data);
+  if (!mapped(data, 4)) return code::invalid_value;
+  // A wrapper is what compiled code registers; the fat binary is where it points.
+  data = device::unwrap(data, mapped_from(data, 64));
+  std::size_t bytes = device::image_bytes(data, mapped_from(data, device::any_room));
   if (bytes == 0) return code::invalid_image;
-  State& s = state();
-  module = s.modules.create();
+  module = modules().create();
   if (module == nullptr) return code::out_of_memory;
   // Unpack now: the program may free its copy, and a wrong architecture is reported here.
   module->data = data;
@@ -123,16 +133,16 @@ int module_load(Module*& module, const void* data) {
   // A cubin by itself is Triton's: its bytes lead to the PTX kept beside it.
   const char* image = static_cast<const char*>(data);
   if (error == 0 && image[0] == 0x7f && image[1] == 'E') module->copy.assign(image, image + bytes);
-  if (error != 0) s.modules.destroy(module);
+  if (error != 0) modules().destroy(module);
   return error;
 }
 
 int module_unload(Module* module) {
   State& s = state();
-  if (s.modules.find(module) == nullptr) return code::invalid_handle;
+  if (modules().find(module) == nullptr) return code::invalid_handle;
   for (auto& [name, function] : module->functions) s.functions.destroy(function);
   for (auto& [name, address] : module->addresses) s.memory.release(address);
-  s.modules.destroy(module);
+  modules().destroy(module);
   return code::success;
 }
 

@@ -20,17 +20,19 @@ namespace {
 // As it was when the process started: a program may empty its environment.
 char directory[4000];
 const bool directory_read = [] {
-  const char* given = std::getenv("MAYA_RUN_DIR");
-  if (given != nullptr && std::strlen(given) < sizeof directory) std::strcpy(directory, given);
+  read_notes_directory();
   return true;
 }();
 
-void append(const char* name, std::string_view line) {
+}  // namespace
+
+void append_to_run(const char* name, std::string_view line, bool create) {
   if (!directory_read || *directory == '\0') return;
   char path[sizeof directory + 64];
   int length = std::snprintf(path, sizeof path, "%s/%s", directory, name);
   if (length <= 0 || static_cast<std::size_t>(length) >= sizeof path) return;
-  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  int file =
+      open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
   if (file < 0) return;
   char end = '\n';
   iovec parts[] = {{const_cast<char*>(line.data()), line.size()}, {&end, 1}};
@@ -38,11 +40,14 @@ void append(const char* name, std::string_view line) {
   close(file);
 }
 
-}  // namespace
+void note(std::string_view line) { append_to_run("notes.txt", line); }
 
-void note(std::string_view line) { append("notes.txt", line); }
+void read_notes_directory() {
+  const char* given = std::getenv("MAYA_RUN_DIR");
+  if (given != nullptr && std::strlen(given) < sizeof directory) std::strcpy(directory, given);
+}
 
-void note_unreached(std::string_view line) { append("unreached.txt", line); }
+void note_unreached(std::string_view line) { append_to_run("unreached.txt", line); }
 
 void uses_runtime(int major, const void* code) {
   static std::mutex mutex;

@@ -22,7 +22,9 @@ KernelAttributes kernel_attributes(const Function& function) {
   a.max_threads = code.max_threads ? static_cast<int>(code.max_threads) : 1024;
   if (code.registers > 0)  // the whole block must fit the register file, in warps
     a.max_threads = std::min(a.max_threads, 65536 / ((code.registers + 7) / 8 * 8) / 32 * 32);
-  a.version = gpu().capability_major * 10 + gpu().capability_minor;
+  const int device = gpu().capability_major * 10 + gpu().capability_minor;
+  a.ptx_version = code.ptx_version > 0 ? code.ptx_version : device;
+  a.binary_version = code.binary_version > 0 ? code.binary_version : device;
   a.max_dynamic_shared = function.max_dynamic_shared
                              ? function.max_dynamic_shared
                              : std::max(0, shared_without_asking - a.static_shared);

@@ -1,6 +1,5 @@
-// Python code that a training process needs where only some ranks run: absent_groups.py. It is
-// handed to the interpreter when the program opens torch's first library, and runs before the
-// interpreter's next instruction, so in any case before torch.distributed is imported.
+#include "session/python_hook.h"
+
 #include <dlfcn.h>
 
 #include <cstring>
@@ -23,19 +22,24 @@ int prepare_groups(void*) {
   return 0;
 }
 
-void when_torch_opens(const char* library) {
-  if (std::strstr(library, "libtorch") == nullptr || !has_python()) return;
+void hand_over() {
   using Later = int(int (*)(void*), void*);
   auto* later = reinterpret_cast<Later*>(dlsym(RTLD_DEFAULT, "Py_AddPendingCall"));
-  if (later == nullptr) return;
   library_opens = nullptr;
-  later(prepare_groups, nullptr);
+  if (later != nullptr) later(prepare_groups, nullptr);
 }
 
-[[maybe_unused]] const bool watches = [] {
-  if (!ranks_that_run().empty()) library_opens = when_torch_opens;
-  return true;
-}();
+void when_torch_opens(const char* library) {
+  if (std::strstr(library, "libtorch") != nullptr && has_python()) hand_over();
+}
 
 }  // namespace
+
+void prepare_absent_groups() {
+  if (has_python())
+    hand_over();
+  else
+    library_opens = when_torch_opens;
+}
+
 }  // namespace maya::session

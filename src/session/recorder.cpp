@@ -7,7 +7,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/secrets.h"
+#include "network/variables.h"
 #include "session/host_clock.h"
+#include "session/membership.h"
 #include "trace/codec.h"
 
 namespace maya::session {
@@ -15,18 +18,32 @@ namespace {
 
 std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  for (char& c : text)
-    if (c == '\0') c = ' ';
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
+  std::string text;
+  for (const std::string& word : base::without_secrets(words))
+    text += (text.empty() ? "" : " ") + word;
   return text.substr(0, 4096);
 }
 
-bool matters(const char* variable) {
-  for (const char* prefix :
-       {"NCCL_", "CUDA_", "TORCH_", "PYTORCH_", "NVTE_", "CUBLAS_", "CUDNN_", "NVIDIA_"})
-    if (std::strncmp(variable, prefix, std::strlen(prefix)) == 0) return true;
-  return false;
+// Only what the prediction uses, by name: the environment holds people's keys and passwords.
+void record_environment(std::vector<std::pair<std::string, std::string>>& to) {
+  for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
+    const char* equals = std::strchr(*e, '=');
+    if (equals == nullptr) continue;
+    std::string name(*e, static_cast<std::size_t>(equals - *e));
+    switch (network::use_of(name)) {
+      case network::VariableUse::modelled:
+      case network::VariableUse::not_modelled:
+        to.emplace_back(std::move(name), std::string(equals + 1).substr(0, 1024));
+        break;
+      case network::VariableUse::unknown:  // the user is told its name
+        to.emplace_back(std::move(name), "");
+        break;
+      case network::VariableUse::none:
+        break;
+    }
+  }
 }
 
 }  // namespace
@@ -46,11 +63,7 @@ void Recorder::begin() {
   identity_.memory_context = static_cast<std::uint64_t>(settings_.cluster.gpu.context_bytes);
   identity_.memory_capacity =
       static_cast<std::uint64_t>(settings_.cluster.gpu.memory_bytes) - identity_.memory_context;
-  for (char** e = environ; e != nullptr && *e != nullptr; ++e)
-    if (matters(*e))
-      if (const char* equals = std::strchr(*e, '='))
-        identity_.environment.emplace_back(std::string(*e, static_cast<std::size_t>(equals - *e)),
-                                           equals + 1);
+  record_environment(identity_.environment);
   if (settings_.run_directory.empty()) return;
 
   // A rank that is known gets its name at once; else the process is named until a communicator
@@ -60,13 +73,13 @@ void Recorder::begin() {
   Status opened;
   if (rank_known_) {
     std::string rank = base + "rank-" + std::to_string(settings_.rank);
-    opened = writer_.open(rank + ".maya");
+    opened = open(rank + ".maya");
     // A second process of the same rank (a script that starts several programs one after the
     // other).
     for (int i = 2; !opened && i < 100 && access((rank + ".maya").c_str(), F_OK) == 0; ++i)
-      opened = writer_.open(rank + "." + std::to_string(i) + ".maya");
+      opened = open(rank + "." + std::to_string(i) + ".maya");
   } else {
-    opened = writer_.open(base + "process-" + std::to_string(getpid()) + ".maya");
+    opened = open(base + "process-" + std::to_string(getpid()) + ".maya");
   }
   if (!opened) {
     std::fprintf(stderr, "maya: this process is not recorded: %s\n",
@@ -74,6 +87,23 @@ void Recorder::begin() {
     return;
   }
   write_identity();
+}
+
+// Listed first: a process that is killed in between leaves a name without a file, and not a file
+// that nobody may remove.
+Status Recorder::open(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  list_in_manifest(name);
+  list_in_manifest(name + ".tail");
+  return writer_.open(path);
+}
+
+bool Recorder::rename(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return false;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  list_in_manifest(name);
+  list_in_manifest(name + ".tail");
+  return writer_.rename(path);
 }
 
 void Recorder::write_identity() {
@@ -93,8 +123,8 @@ void Recorder::finish() {
     writer_.define(trace::format::Define::warning, count, what);
   if (!rank_known_ && writer_.is_open()) {
     std::string base = settings_.run_directory + "/rank-0";
-    if (!writer_.rename(base + ".maya"))
-      for (int i = 2; i < 100 && !writer_.rename(base + "." + std::to_string(i) + ".maya"); ++i) {
+    if (!rename(base + ".maya"))
+      for (int i = 2; i < 100 && !rename(base + "." + std::to_string(i) + ".maya"); ++i) {
       }
   }
   writer_.close();
@@ -131,6 +161,19 @@ void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, s
   trace::Wide wide;
   wide.thread = thread, wide.x = x, wide.y = y;
   writer_.append(wide, trace::Record{kind, flags, thread, host, stream, 0, value});
+}
+
+void Recorder::tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool) {
+  trace::Wide wide;
+  wide.thread = thread_number(), wide.x = static_cast<std::uint32_t>(address >> 32), wide.y = bytes;
+  writer_.append(wide, trace::Record{trace::Kind::tensor_allocate, 0, wide.thread, 0, pool, 0,
+                                     static_cast<std::uint32_t>(address)});
+}
+
+void Recorder::tensor_released(std::uint64_t address) {
+  writer_.append(trace::Record{trace::Kind::tensor_release, 0, thread_number(), 0, 0,
+                               static_cast<std::uint16_t>(address >> 32),
+                               static_cast<std::uint32_t>(address)});
 }
 
 std::uint32_t Recorder::define(std::uint64_t hash, Op op) {
@@ -216,7 +259,7 @@ void Recorder::learn_rank(int rank, int world_size) {
   std::lock_guard guard(mutex_);
   if (rank_known_ || !begun_ || finished_ || settings_.run_directory.empty()) return;
   if (world_size < 2) return;
-  rank_known_ = writer_.rename(settings_.run_directory + "/rank-" + std::to_string(rank) + ".maya");
+  rank_known_ = rename(settings_.run_directory + "/rank-" + std::to_string(rank) + ".maya");
   if (!rank_known_) return;
   identity_.rank = rank;
   identity_.world_size = world_size;

@@ -30,6 +30,10 @@ class Recorder {
   void record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
                    std::uint16_t stream = 0, std::uint8_t flags = 0);
 
+  // What PyTorch's allocator hands out and takes back. Host time stays with the next record.
+  void tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool);
+  void tensor_released(std::uint64_t address);
+
   // Number of the op, defining it if it is new.
   std::uint32_t op(const Op& op);
   std::uint32_t op(const Work& work, const char* name);
@@ -47,6 +51,9 @@ class Recorder {
 
  private:
   void write_identity();
+  // Of the writer, with the name in the run's manifest.
+  Status open(const std::string& path);
+  bool rename(const std::string& path);
   // Host time of the thread for its next record; what does not fit there goes in front of it.
   std::uint32_t take_host_ns(std::uint16_t thread, std::uint8_t& flags);
   std::uint32_t define(std::uint64_t hash, Op op);

@@ -1,8 +1,10 @@
 #include "session/session.h"
 
+#include <mutex>
 #include <vector>
 
 #include "session/calls.h"
+#include "session/framework.h"
 #include "session/timing.h"
 
 namespace maya::session {
@@ -34,6 +36,12 @@ double modelled_op_ns(std::uint32_t op) { return timing().ns(op); }
 
 void note_version(const char* library, std::string_view version) {
   state().recorder.version(library, std::string(version));
+  // Whoever makes library handles has loaded the framework by then.
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (const std::string torch = torch_version(); !torch.empty())
+      state().recorder.version("torch", torch);
+  });
 }
 
 void warn(const char* what) { state().recorder.warning(what); }

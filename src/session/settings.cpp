@@ -19,7 +19,11 @@ const char* environment(std::initializer_list<const char*> names) {
 
 int number(std::initializer_list<const char*> names, int otherwise) {
   const char* value = environment(names);
-  return value ? std::atoi(value) : otherwise;
+  if (value == nullptr) return otherwise;
+  char* end = nullptr;
+  const long found = std::strtol(value, &end, 10);
+  constexpr long most = 1 << 24;  // ranks of the largest job a recording can be of
+  return end == value || found < 0 || found > most ? otherwise : static_cast<int>(found);
 }
 
 // "0,2", "GPU-…", "" (none) or "-1" (none); an unknown entry ends the list, as CUDA documents.
@@ -84,6 +88,7 @@ Settings Settings::from_environment() {
                         -1);
   s.world_size = number(
       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"}, 1);
+  if (s.world_size < 1) s.world_size = 1;
   s.node = number({"GROUP_RANK", "OMPI_COMM_WORLD_NODE_RANK", "SLURM_NODEID", "NODE_RANK"}, 0);
   s.devices = visible(std::getenv("CUDA_VISIBLE_DEVICES"), s.cluster.gpus_per_node);
   if (const char* limit = std::getenv("MAYA_VALUE_LIMIT"))

@@ -74,6 +74,8 @@ State& state() {
 
 __attribute__((destructor)) static void unload() { finish(); }
 
+bool device_used() { return the_state != nullptr; }
+
 void end_abruptly() {
   // In the middle of one of our calls it comes from a signal handler: what we hold there stays
   // held.

@@ -46,7 +46,6 @@ struct MAYA_EXPORT State {
   device::Slab<Graph, 1 << 16> graphs;
   device::Slab<Node, 1 << 22> nodes;
   device::Slab<GraphExec, 1 << 16> executables;
-  device::Slab<Module, 1 << 18> modules;
   device::Slab<Function, 1 << 20> functions;
   device::Slab<Pool, 1 << 10> pools;
   device::Slab<Physical, 1 << 20> physicals;
@@ -70,6 +69,11 @@ struct MAYA_EXPORT State {
 };
 
 MAYA_EXPORT State& state();
+// Not part of the state: programs register their kernels while they are loaded, long before they ask
+// for the device, and a process may fork in between.
+MAYA_EXPORT device::Slab<Module, 1 << 18>& modules();
+// Whether this process has asked for the device at all.
+bool device_used();
 // The process is about to end without running its exit handlers.
 void end_abruptly();
 // What a call gets before it can do anything: 0, no device, or "initialised in a parent process".

@@ -13,9 +13,17 @@ namespace maya::simulate {
 
 class Accounting {
  public:
-  enum Activity : unsigned { compute = 1, communication = 2, copy = 4 };
+  // The last two: communication is there, but all of it waits for partners.
+  enum Activity : unsigned {
+    compute = 1,
+    communication = 2,
+    copy = 4,
+    message_wait = 8,
+    collective_wait = 16
+  };
+  static constexpr unsigned sets = 32;
   struct Sums {
-    std::array<std::int64_t, 8> by_activity{};  // index: set of activities
+    std::array<std::int64_t, sets> by_activity{};  // index: set of activities
     std::int64_t host_bound{};
   };
   struct Boundary {

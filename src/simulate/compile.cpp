@@ -98,9 +98,7 @@ class ClassCompiler {
       if (std::holds_alternative<Collective>(op.work) ||
           std::holds_alternative<PointToPoint>(op.work))
         continue;
-      estimate::Estimate e = estimator_(op);
-      const double longer = model_.in_job(op.work, e.ns);
-      e.ns *= longer, e.low_ns *= longer, e.high_ns *= longer;
+      const estimate::Estimate e = estimator_(op);
       WorkTime& t = program_.times[i];
       t.ns =
           std::isfinite(e.ns) ? std::max<std::int64_t>(1, std::llround(std::min(e.ns, 1e13))) : 1;
@@ -136,7 +134,7 @@ class ClassCompiler {
 
   void record(std::uint32_t index) {
     const Record& r = recording_.records[index];
-    if (r.kind == Kind::none) return;
+    if (r.kind == Kind::none || r.kind >= Kind::tensor_allocate) return;
     if (r.kind == Kind::wide) {
       wide_ = &r;
       return;

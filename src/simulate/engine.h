@@ -155,6 +155,7 @@ class Engine {
   void local_end(std::uint32_t lane);
   void complete(std::uint32_t lane);
   void settle();
+  unsigned waiting_for(const Gpu& gpu) const;
   void grant_engines(Gpu& gpu);
   void set_rates(Gpu& gpu);
   Gpu& gpu_of(const Lane& lane) { return gpus_[lane.device]; }

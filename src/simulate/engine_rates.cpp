@@ -18,14 +18,24 @@ void Engine::settle() {
     }
     if (gpu.active_by_class[static_cast<std::size_t>(Class::compute)] > 0)
       activity |= Accounting::compute;
-    if (gpu.active_by_class[static_cast<std::size_t>(Class::communication)] > 0 ||
-        !gpu.resident.empty())
+    if (gpu.active_by_class[static_cast<std::size_t>(Class::communication)] > 0)
       activity |= Accounting::communication;
+    else if (!gpu.resident.empty())
+      activity |= Accounting::communication | waiting_for(gpu);
     if (gpu.active_by_class[static_cast<std::size_t>(Class::copy)] > 0)
       activity |= Accounting::copy;
   }
   dirty_ = false;
   accounting_.set(activity);
+}
+
+// What communication without any transfer waits for. A collective that waits beside a message is
+// behind it in most programs: the message is named.
+unsigned Engine::waiting_for(const Gpu& gpu) const {
+  for (std::uint32_t index : gpu.resident)
+    if (program_.communication_times[communication(lanes_[index]).time].family == messages_family)
+      return Accounting::message_wait;
+  return Accounting::collective_wait;
 }
 
 void Engine::grant_engines(Gpu& gpu) {

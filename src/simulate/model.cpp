@@ -63,8 +63,6 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   m.host_uncertainty =
       std::clamp(extra("host.uncertainty", extra("uncertainty.host", 0.1)), 0.0, 1.0);
   m.board_uncertainty = std::clamp(extra("uncertainty.board", 0), 0.0, 1.0);
-  m.product_rate = std::clamp(extra("power.products", 1), 0.3, 1.0);
-  m.peak_tflops = cluster.gpu.peak_tflops;
   m.share_links = extra("overlap.share_links", 1) != 0;
   const catalog::Gpu& gpu = cluster.gpu;
   m.sms = std::max(1, gpu.sms);
@@ -75,16 +73,6 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   if (gpu.registers_per_sm > 0) m.registers_per_sm = gpu.registers_per_sm;
   m.shared_per_sm = gpu.shared_per_sm;
   return m;
-}
-
-double Model::in_job(const Work& work, double ns) const {
-  const auto* gemm = std::get_if<Gemm>(&work);
-  if (gemm == nullptr || product_rate >= 1 || ns <= 0 || bytes(gemm->compute) > 2) return 1;
-  const auto peak = peak_tflops.find(gemm->compute);
-  if (peak == peak_tflops.end() || peak->second <= 0) return 1;
-  constexpr double near_peak = 0.75;  // what the best kernels reach
-  const double tflops = flops(work) / ns / 1e3;
-  return 1 + (1 / product_rate - 1) * std::clamp(tflops / (near_peak * peak->second), 0.0, 1.0);
 }
 
 std::uint32_t Model::product_blocks(const Work& work) const {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 
 #include "maya/catalog.h"
 #include "maya/network.h"
@@ -34,9 +33,7 @@ struct Model {
   std::uint32_t memory_bound_share{one};
   double host_uncertainty{};   // of recorded host time on another host
   double board_uncertainty{};  // of whatever runs on this board, all one way
-  double product_rate{1};      // see in_job
-  std::map<DType, double> peak_tflops;
-  bool take_sms{true};  // communication takes SMs from kernels
+  bool take_sms{true};         // communication takes SMs from kernels
   bool share_links{true};
   bool persistent_products{};  // one block an SM takes tile after tile, whatever their number
   int sms{1}, gpus_per_node{1};
@@ -51,10 +48,6 @@ struct Model {
                                                : 1e13);  // three hours: sums stay far from overflow
   }
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
-  // How much longer a kernel takes within a job of many minutes than by itself. Matrix products of
-  // 16 bits and fewer draw the most power, the more the nearer they come to the peak, and the board
-  // lowers its clock for it; one at its peak reaches `product_rate` of what it does alone.
-  double in_job(const Work& work, double ns) const;
   // Share of the SMs that one kernel keeps busy.
   std::uint32_t kernel_share(const Op& op) const;
   // Blocks of a matrix product, each at work on an SM of its own to its end; 0: not known to be so.

@@ -73,6 +73,7 @@ struct WorkTime {
   double low_ns{}, high_ns{};
 };
 
+inline constexpr std::uint8_t messages_family = 2;
 struct CommunicationTime {
   std::int64_t ns{1};
   std::uint32_t share{};

@@ -134,20 +134,24 @@ class Simulation {
       for (std::size_t k = 0; k < timeline_.steps.size(); ++k) {
         if (counts[k] == 0) continue;
         const auto &from = boundaries[k].sums, &to = boundaries[k + 1].sums;
-        for (unsigned a = 0; a < 8; ++a) {
+        for (unsigned a = 0; a < Accounting::sets; ++a) {
           auto ns = static_cast<double>(to.by_activity[a] - from.by_activity[a]);
           if (a & Accounting::compute) b.compute_ns += ns;
           if (a & Accounting::communication) b.communication_ns += ns;
-          if ((a & Accounting::communication) && !(a & Accounting::compute))
+          if ((a & Accounting::communication) && !(a & Accounting::compute)) {
             b.exposed_communication_ns += ns;
+            if (a & Accounting::message_wait) b.message_wait_ns += ns;
+            if (a & Accounting::collective_wait) b.collective_wait_ns += ns;
+          }
           if (a == Accounting::copy) b.copy_ns += ns;
           if (a == 0) b.idle_ns += ns;
         }
         b.host_bound_ns += static_cast<double>(to.host_bound - from.host_bound);
       }
       auto count = static_cast<double>(std::count(counts.begin(), counts.end(), 1));
-      for (double* part : {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns,
-                           &b.copy_ns, &b.idle_ns, &b.host_bound_ns})
+      for (double* part :
+           {&b.compute_ns, &b.communication_ns, &b.exposed_communication_ns, &b.message_wait_ns,
+            &b.collective_wait_ns, &b.copy_ns, &b.idle_ns, &b.host_bound_ns})
         *part /= count;
       b.host_bound_ns = std::min(b.host_bound_ns, b.idle_ns);
       timeline_.breakdown.push_back(b);

@@ -341,21 +341,5 @@ TEST(Simulate, ClusterTooSmallIsSaid) {
   EXPECT_NE(t.error().message.find("plain:2"), std::string::npos) << t.error().message;
 }
 
-TEST(Model, ProductsNearTheirPeakTakeLongerWithinAJob) {
-  catalog::Cluster cluster;
-  cluster.gpu.peak_tflops[DType::bf16] = 1000;
-  cluster.gpu.peak_tflops[DType::f32] = 60;
-  cluster.extra["power.products"] = 0.8;
-  const Model model = Model::from(cluster, {});
-  Gemm product;
-  product.m = product.n = product.k = 10000;  // 2 TFLOP
-  product.a = product.b = product.d = product.compute = DType::bf16;
-  EXPECT_DOUBLE_EQ(model.in_job(product, 2.2e6), 1.25);                  // 909 TFLOP/s
-  EXPECT_NEAR(model.in_job(product, 2e7), 1 + 0.25 * 0.1 / 0.75, 1e-9);  // 100: bound by memory
-  product.compute = DType::f32;
-  EXPECT_EQ(model.in_job(product, 4e7), 1);
-  EXPECT_EQ(model.in_job(Pointwise{}, 1e6), 1);
-}
-
 }  // namespace
 }  // namespace maya

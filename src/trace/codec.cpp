@@ -24,6 +24,7 @@ constexpr std::uint64_t last_enumerator() {
   if constexpr (std::is_same_v<E, CollectiveKind>)
     return static_cast<std::uint64_t>(CollectiveKind::barrier);
   if constexpr (std::is_same_v<E, ReduceOp>) return static_cast<std::uint64_t>(ReduceOp::other);
+  if constexpr (std::is_same_v<E, Loops>) return static_cast<std::uint64_t>(Loops::unknown);
 }
 
 struct FieldWriter {
@@ -207,6 +208,9 @@ bool decode(const char* begin, const char* end, Identity& i) {
   i.device = small(), i.pid = d.unsigned_integer();
   i.gpu = d.text(), i.cluster = d.text(), i.command = d.text();
   i.memory_capacity = d.unsigned_integer(), i.memory_context = d.unsigned_integer();
+  constexpr std::uint64_t most_memory = std::uint64_t{1} << 50;
+  if (i.world_size < 1 || i.memory_capacity > most_memory || i.memory_context > most_memory)
+    return false;
   for (auto* pairs : {&i.environment, &i.versions}) {
     std::uint64_t n = d.unsigned_integer();
     if (n > d.left()) return false;

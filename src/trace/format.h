@@ -8,7 +8,9 @@
 namespace maya::trace::format {
 
 inline constexpr char file_magic[8] = {'M', 'A', 'Y', 'A', 'R', 'E', 'C', '\n'};
-inline constexpr char tail_magic[8] = {'M', 'A', 'Y', 'A', 'T', 'A', 'L', '\n'};
+inline constexpr char tail_magic[8] = {'M', 'A', 'Y', 'A', 'T', 'L', '2', '\n'};
+// Of tails without checksums, written before there were any; still read.
+inline constexpr char old_tail_magic[8] = {'M', 'A', 'Y', 'A', 'T', 'A', 'L', '\n'};
 inline constexpr std::uint32_t block_magic = 0x4b4c424d;  // "MBLK"
 
 struct FileHeader {
@@ -41,6 +43,12 @@ struct TailHeader {
 static_assert(sizeof(TailHeader) == 32);
 inline constexpr std::uint64_t tail_invalid = ~std::uint64_t{0};
 inline constexpr std::uint32_t tail_bytes = 1 << 20;
+// The tail in pieces, each with a checksum in a table behind the header: 0 until the piece is full.
+// Small, so that little is without one when the process is killed.
+inline constexpr std::uint32_t piece_bytes = 256;
+inline constexpr std::uint32_t pieces = tail_bytes / piece_bytes;
+inline constexpr std::uint32_t tail_begin = sizeof(TailHeader) + pieces * sizeof(std::uint32_t);
+static_assert(tail_begin % 16 == 0);
 // A definition that does not fit into the tail (a graph of a hundred thousand nodes) is a block of
 // its own.
 inline constexpr std::uint32_t largest_block = 1 << 28;
@@ -79,6 +87,13 @@ inline std::uint32_t checksum(const void* data, std::size_t bytes) {
   }
   while (bytes--) h = (h ^ *p++) * 0x100000001b3ULL;
   return static_cast<std::uint32_t>(h ^ (h >> 32));
+}
+
+// Of a full piece of a tail; never 0.
+inline std::uint32_t piece_checksum(const char* tail, std::uint32_t piece) {
+  const std::uint32_t begin = piece * piece_bytes < tail_begin ? tail_begin : piece * piece_bytes;
+  const std::uint32_t sum = checksum(tail + begin, (piece + 1) * piece_bytes - begin);
+  return sum == 0 ? 1 : sum;
 }
 
 }  // namespace maya::trace::format

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <memory>
 
+#include "base/visible.h"
 #include "maya/trace.h"
+#include "trace/budget.h"
 #include "trace/codec.h"
 #include "trace/format.h"
 
@@ -87,7 +89,7 @@ class Assembler {
       if (i + 1 < units) std::memcpy(&second, at(i + 1), sizeof second);
       if (second.kind == Kind::none) return tail ? "" : "half a wide entry";
       if (second.kind != Kind::allocate && second.kind != Kind::release &&
-          second.kind != Kind::out_of_memory)
+          second.kind != Kind::out_of_memory && second.kind != Kind::tensor_allocate)
         return "a wide entry without its record";
       out_.records.push_back(record), out_.records.push_back(second);
       i += 2;
@@ -96,7 +98,7 @@ class Assembler {
   }
 
  private:
-  static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::out_of_memory);
+  static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::tensor_release);
   static constexpr std::uint64_t any = std::uint64_t{1} << 32;
 
   // What `value` and `aux` of a record must stay below, by kind. Zero for what is not a plain
@@ -163,13 +165,19 @@ class Assembler {
     switch (head.what) {
       case Define::text:
         if (head.index != out_.strings.size()) return "strings out of order";
-        out_.strings.emplace_back(payload, head.bytes);
+        out_.strings.push_back(base::visible({payload, head.bytes}));
         return "";
-      case Define::op:
-        return table(out_.ops, head.index, "op", &decode, payload, end);
+      case Define::op: {
+        std::string fault = table(out_.ops, head.index, "op", &decode, payload, end);
+        if (fault.empty()) out_.ops.back().name = base::visible(out_.ops.back().name);
+        return fault;
+      }
       case Define::graph: {
         std::string fault = table(out_.graphs, head.index, "graph", &decode, payload, end);
         if (!fault.empty()) return fault;
+        nodes_ += out_.graphs.back().nodes.size();
+        if (nodes_ > budget::graph_nodes)
+          return "graphs of more than " + std::to_string(budget::graph_nodes) + " nodes";
         for (const auto& node : out_.graphs.back().nodes) {
           if (static_cast<std::uint8_t>(node.record.kind) > last_kind)
             return "a graph node of unknown kind";
@@ -180,12 +188,14 @@ class Assembler {
       case Define::communicator:
         return table(out_.communicators, head.index, "communicator", &decode, payload, end);
       case Define::identity:
-        return decode(payload, end, out_.identity) ? "" : "a damaged identity";
+        if (!decode(payload, end, out_.identity)) return "a damaged identity";
+        make_visible(out_.identity);
+        return "";
       case Define::unimplemented:
-        out_.unimplemented_calls.push_back({std::string(payload, head.bytes), head.index});
+        out_.unimplemented_calls.push_back({base::visible({payload, head.bytes}), head.index});
         return "";
       case Define::warning:
-        out_.warnings.push_back({std::string(payload, head.bytes), head.index});
+        out_.warnings.push_back({base::visible({payload, head.bytes}), head.index});
         return "";
       case Define::closed:
         out_.complete = true;
@@ -194,9 +204,65 @@ class Assembler {
     return "unknown definition " + std::to_string(static_cast<int>(head.what));
   }
 
+  // What a recording says is printed; its text must not steer the terminal.
+  static void make_visible(Identity& identity) {
+    for (std::string* text : {&identity.gpu, &identity.cluster, &identity.command})
+      *text = base::visible(*text);
+    for (auto* pairs : {&identity.environment, &identity.versions})
+      for (auto& [name, value] : *pairs) name = base::visible(name), value = base::visible(value);
+  }
+
   Recording& out_;
+  std::size_t nodes_ = 0;
   std::array<Bound, 256> bounds_{};
 };
+
+// What is wrong with the full pieces of a tail, empty if nothing is. What follows the last full
+// piece (some ten records) has no checksum.
+std::string unsealed(const Mapping& tail) {
+  if (tail.size() != format::tail_bytes) return "it has another size than it was made with";
+  const char* sums = tail.data() + sizeof(format::TailHeader);
+  for (std::uint32_t piece = format::tail_begin / format::piece_bytes; piece < format::pieces;
+       ++piece) {
+    std::uint32_t sum = 0;
+    std::memcpy(&sum, sums + piece * sizeof sum, sizeof sum);
+    if (sum == 0) return "";
+    if (sum != format::piece_checksum(tail.data(), piece))
+      return "wrong checksum at byte " + std::to_string(piece * format::piece_bytes);
+  }
+  return "";
+}
+
+// Why the recording asks for more than its size justifies; empty if it does not. A launch of a
+// graph is one record and many operations, a wait for the device is one record and a wait for each
+// stream.
+std::string excess(const Recording& recording, std::uint64_t file_bytes) {
+  std::uint64_t operations = 0, waits = 0, streams = 0, blocking = 0;
+  std::vector<bool> seen(1 << 16);
+  for (const Record& record : recording.records) {
+    if (record.kind == Kind::wide) continue;
+    if (record.kind == Kind::graph_launch)
+      operations += recording.graphs[record.value].nodes.size();
+    else
+      ++operations;
+    if (!seen[record.stream]) {
+      seen[record.stream] = true;
+      ++streams;
+      // Those that order with the default stream: most programs make streams that do not.
+      blocking += !(record.flags & (Flag::legacy | Flag::non_blocking));
+    }
+    if (record.kind == Kind::device_synchronize || record.kind == Kind::release)
+      waits += streams;
+    else if (record.flags & Flag::legacy)
+      waits += blocking;
+  }
+  if (operations > budget::operations + budget::operations_per_byte * file_bytes)
+    return "its graph launches unfold to " + std::to_string(operations) + " operations";
+  if (waits > budget::stream_waits + budget::operations_per_byte * file_bytes)
+    return "it waits " + std::to_string(waits) + " times for one of its " +
+           std::to_string(streams) + " streams";
+  return "";
+}
 
 // How many records the blocks announce. Growing the vector block by block would copy it again and
 // again; trusting a hostile header would ask for any amount, so what a file can plausibly hold
@@ -242,7 +308,7 @@ Result<Recording> read(const std::string& path) {
   Recording out;
   Assembler assembler(out);
   std::size_t position = header.header_bytes;
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0, raw_bytes = 0;
   std::vector<char> raw;
   out.records.reserve(announced_records(file, position));
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
@@ -261,6 +327,11 @@ Result<Recording> read(const std::string& path) {
       return damaged(at() + ": impossible size");
     if (format::checksum(stored, block.stored_bytes) != block.checksum)
       return damaged(at() + ": wrong checksum");
+    raw_bytes += block.raw_bytes;
+    if (raw_bytes > budget::unpacked_bytes &&
+        raw_bytes / budget::most_compression > position + sizeof block + block.stored_bytes)
+      return error("unpacks to more than " + std::to_string(budget::most_compression) +
+                   " times its size, as no recording does; not read");
     raw.resize(block.raw_bytes);
     std::size_t size =
         ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
@@ -271,22 +342,32 @@ Result<Recording> read(const std::string& path) {
     ++sequence;
   }
 
+  std::size_t tail_used = 0;
   std::string tail_path = path + ".tail";
   if (::access(tail_path.c_str(), R_OK) == 0) {
     Mapping tail(tail_path);
     format::TailHeader head;
     if (tail.data() != nullptr && tail.size() >= sizeof head) {
       std::memcpy(&head, tail.data(), sizeof head);
-      if (std::memcmp(head.magic, format::tail_magic, 8) == 0 && head.session == header.session &&
-          head.sequence == sequence) {
-        if (std::string fault =
-                assembler.take(tail.data() + sizeof head, tail.size() - sizeof head, true);
-            !fault.empty())
+      const bool sealed = std::memcmp(head.magic, format::tail_magic, 8) == 0;
+      const bool old = std::memcmp(head.magic, format::old_tail_magic, 8) == 0;
+      if ((sealed || old) && head.session == header.session && head.sequence == sequence) {
+        std::string fault = sealed ? unsealed(tail) : "";
+        const std::size_t begin = sealed ? format::tail_begin : sizeof head;
+        tail_used = tail.size();
+        if (fault.empty() && tail.size() > begin)
+          fault = assembler.take(tail.data() + begin, tail.size() - begin, true);
+        if (const int reason = static_cast<int>(head.version >> 16); reason != 0)
+          out.warnings.push_back(
+              {std::string("the recording stops early: ") + std::strerror(reason), 1});
+        if (!fault.empty())
           return Error{tail_path + ": damaged: " + fault +
                        "; remove it to read what stands before"};
       }
     }
   }
+  if (const std::string what = excess(out, file.size() + tail_used); !what.empty())
+    return error(what + ", more than a recording of this size can mean; not read");
   if (out.records.empty() && out.identity.pid == 0)
     return error("the recording is empty: the process ended before it used the device");
   return out;
@@ -352,6 +433,10 @@ std::string_view name(Kind kind) {
       return "step_boundary";
     case Kind::out_of_memory:
       return "out_of_memory";
+    case Kind::tensor_allocate:
+      return "tensor_allocate";
+    case Kind::tensor_release:
+      return "tensor_release";
   }
   return "unknown";
 }

@@ -273,6 +273,109 @@ TEST_F(TraceTest, HostileDefinitionsAreRefused) {
   EXPECT_TRUE(refused(format::Define::communicator, 0, communicator));
 }
 
+TEST_F(TraceTest, DamageOfATailIsSeen) {
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Writer* writer = begin_in_child();
+    for (std::uint32_t i = 0; i < 5000; ++i) writer->append(launch(0, i));
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(read(path_));
+  const std::string tail = path_ + ".tail";
+  std::string whole;
+  {
+    std::ifstream in(tail, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  std::mt19937 random(1);
+  int unseen = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::string damaged = whole;
+    damaged[format::tail_begin + random() % (5000 * sizeof(Record))] ^=
+        static_cast<char>(1 + random() % 255);
+    std::ofstream(tail, std::ios::binary) << damaged;
+    unseen += read(path_).operator bool();
+  }
+  // Only what follows the last full piece has no checksum: 16 of 5,000 records.
+  EXPECT_LE(unseen, 3);
+}
+
+TEST_F(TraceTest, AWriterRemovesOnlyItsOwnFiles) {
+  const std::string tail = path_ + ".tail";
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    // Another run has taken over the directory.
+    std::filesystem::remove(tail);
+    std::filesystem::remove(path_);
+    std::ofstream(tail) << "theirs";
+    std::ofstream(path_) << "theirs too";
+    EXPECT_FALSE(writer.rename(directory_ + "/rank-9.maya"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(tail));
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  Writer second;
+  EXPECT_FALSE(second.open(path_)) << "a recording that is there is never written to";
+  EXPECT_TRUE(std::filesystem::exists(tail));
+}
+
+TEST_F(TraceTest, SmallFilesThatAskForMuchAreRefused) {
+  auto written = [&](auto&& fill) {
+    std::filesystem::remove(path_);
+    Writer writer;
+    if (!writer.open(path_)) std::abort();
+    identify(writer);
+    define_op(writer, 0, Op{Fill{1}, "f", {}});
+    fill(writer);
+    writer.close();
+    auto recording = read(path_);
+    return recording ? std::string() : recording.error().message;
+  };
+  EXPECT_NE(written([](Writer& writer) {
+              for (int i = 0; i < 6'000'000; ++i) writer.append(launch(0));
+            }).find("times its size"),
+            std::string::npos);
+  EXPECT_NE(written([](Writer& writer) {
+              Graph graph;
+              graph.nodes.resize(20'000);
+              for (auto& node : graph.nodes) node.record = launch(0);
+              std::string bytes;
+              encode(graph, bytes);
+              writer.define(format::Define::graph, 0, bytes);
+              for (int i = 0; i < 1000; ++i)
+                writer.append(Record{Kind::graph_launch, 0, 0, 5, 0, 0, 0});
+            }).find("unfold to"),
+            std::string::npos);
+  EXPECT_NE(written([](Writer& writer) {
+              for (unsigned i = 0; i < 65536; ++i) {
+                writer.append(Record{Kind::launch, 0, 0, 5, static_cast<std::uint16_t>(i), 0, 0});
+                writer.append(Record{Kind::device_synchronize, 0, 0, 5, 0, 0, 0});
+              }
+            }).find("streams"),
+            std::string::npos);
+}
+
+TEST_F(TraceTest, TextIsMadeVisible) {
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    writer.define(format::Define::text, 0, "\033[2Jstep");
+    writer.define(format::Define::warning, 1, "\007bell");
+    define_op(writer, 0, Op{Fill{1}, "\033]0;x\007", {}});
+    writer.append(launch(0));
+  }
+  auto recording = read(path_);
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->strings[0], "\\e[2Jstep");
+  EXPECT_EQ(recording->warnings[0].name, "\\x07bell");
+  EXPECT_EQ(recording->ops[0].name, "\\e]0;x\\x07");
+}
+
 TEST_F(TraceTest, OpeningWhereThereIsNothingSaysWhy) {
   Writer writer;
   auto status = writer.open(directory_ + "/missing/rank-0.maya");

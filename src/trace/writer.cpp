@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -27,6 +28,15 @@ bool write_all(int file, const void* data, std::size_t bytes) {
   return true;
 }
 
+// As private as the directory: a run directory is its user's alone unless he has opened it.
+mode_t mode_beside(const std::string& path) {
+  const auto slash = path.rfind('/');
+  struct stat folder {};
+  if (stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &folder) != 0)
+    return 0600;
+  return folder.st_mode & 0666;
+}
+
 std::uint64_t new_session() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -43,12 +53,15 @@ Status Writer::open(const std::string& path) {
   path_ = path;
   auto fail = [&](const char* what, const std::string& name) {
     Error error{std::string(what) + " " + name + ": " + std::strerror(errno)};
-    if (file_ >= 0) ::close(file_), ::unlink(path.c_str());
-    if (tail_file_ >= 0) ::close(tail_file_), ::unlink((path + ".tail").c_str());
+    if (file_ >= 0 && is_own(path, file_)) ::unlink(path.c_str());
+    if (tail_file_ >= 0 && is_own(path + ".tail", tail_file_)) ::unlink((path + ".tail").c_str());
+    if (file_ >= 0) ::close(file_);
+    if (tail_file_ >= 0) ::close(tail_file_);
     file_ = tail_file_ = -1;
     return error;
   };
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0644);
+  const mode_t mode = mode_beside(path);
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, mode);
   if (file_ < 0) return fail("cannot create the recording", path);
   format::FileHeader header{};
   std::memcpy(header.magic, format::file_magic, 8);
@@ -57,7 +70,7 @@ Status Writer::open(const std::string& path) {
   if (!write_all(file_, &header, sizeof header)) return fail("cannot write the recording", path);
 
   std::string tail = path + ".tail";
-  tail_file_ = ::open(tail.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  tail_file_ = ::open(tail.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (tail_file_ < 0) return fail("cannot create", tail);
   // Allocate for real: a write to a mapped hole on a full disk would kill the user's process
   // (SIGBUS).
@@ -71,7 +84,8 @@ Status Writer::open(const std::string& path) {
   std::memcpy(tail_->magic, format::tail_magic, 8);
   tail_->version = format_version, tail_->bytes = format::tail_bytes;
   tail_->session = header.session, tail_->sequence = 0;
-  begin_ = next_ = reinterpret_cast<Record*>(tail_ + 1);
+  begin_ = next_ = reinterpret_cast<Record*>(static_cast<char*>(map) + format::tail_begin);
+  forget_pieces();
   end_ = reinterpret_cast<Record*>(static_cast<char*>(map) + format::tail_bytes);
   return {};
 }
@@ -83,6 +97,7 @@ void Writer::append(const Wide& wide, const Record& record) {
     std::memcpy(static_cast<void*>(next_), &wide, sizeof wide);
     next_[1] = record;
     next_ += 2;
+    if (next_ >= piece_end_) seal();
   }
   unlock();
 }
@@ -99,6 +114,7 @@ void Writer::define(format::Define what, std::uint64_t index, std::string_view p
     std::memcpy(static_cast<void*>(next_), &head,
                 sizeof head);  // last: its presence vouches for the payload
     next_ += units;
+    if (next_ >= piece_end_) seal();
   } else if (next_ != nullptr) {
     define_alone(head, payload, units);
   }
@@ -108,8 +124,8 @@ void Writer::define(format::Define what, std::uint64_t index, std::string_view p
 void Writer::define_alone(const format::DefineUnit& head, std::string_view payload,
                           std::size_t units) {
   if (units * sizeof(Record) > format::largest_block)
-    return stop("a definition of " + std::to_string(payload.size()) +
-                " bytes has no room in a block");
+    return errno = EFBIG, stop("a definition of " + std::to_string(payload.size()) +
+                               " bytes has no room in a block");
   std::vector<char> block(units * sizeof(Record));
   std::memcpy(block.data(), &head, sizeof head);
   std::memcpy(block.data() + sizeof head, payload.data(), payload.size());
@@ -124,26 +140,53 @@ bool Writer::flush_block() {
   const std::size_t raw = static_cast<std::size_t>(next_ - begin_) * sizeof(Record);
   if (!write_block(begin_, raw)) return false;
   tail_->sequence = format::tail_invalid;
+  forget_pieces();
   std::memset(static_cast<void*>(begin_), 0, raw);
   tail_->sequence = ++sequence_;
   next_ = begin_;
   return true;
 }
 
+namespace {
+std::uint32_t* sums_of(format::TailHeader* tail) {
+  return reinterpret_cast<std::uint32_t*>(tail + 1);
+}
+}  // namespace
+
+void Writer::seal() {
+  char* tail = reinterpret_cast<char*>(tail_);
+  char* full = reinterpret_cast<char*>(piece_end_);
+  const char* written = reinterpret_cast<char*>(next_);
+  for (; full <= written; full += format::piece_bytes) {
+    const auto piece = static_cast<std::uint32_t>((full - tail) / format::piece_bytes - 1);
+    sums_of(tail_)[piece] = format::piece_checksum(tail, piece);
+  }
+  piece_end_ = reinterpret_cast<Record*>(full);
+}
+
+void Writer::forget_pieces() {
+  std::memset(sums_of(tail_), 0, format::pieces * sizeof(std::uint32_t));
+  constexpr std::size_t first =
+      (format::tail_begin / format::piece_bytes + 1) * format::piece_bytes;
+  piece_end_ = reinterpret_cast<Record*>(reinterpret_cast<char*>(tail_) + first);
+}
+
 bool Writer::write_block(const void* units, std::size_t raw) {
   std::vector<char> stored(sizeof(format::BlockHeader) + ZSTD_compressBound(raw));
   std::size_t size = ZSTD_compress(stored.data() + sizeof(format::BlockHeader),
                                    stored.size() - sizeof(format::BlockHeader), units, raw, 1);
-  if (ZSTD_isError(size)) return stop("cannot compress"), false;
+  if (ZSTD_isError(size)) return errno = ENOMEM, stop("cannot compress"), false;
   format::BlockHeader header{
       format::block_magic, static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(raw),
       format::checksum(stored.data() + sizeof(format::BlockHeader), size), sequence_};
   std::memcpy(stored.data(), &header, sizeof header);
   off_t before = lseek(file_, 0, SEEK_END);
   if (!write_all(file_, stored.data(), sizeof header + size)) {
-    std::string why = std::strerror(errno);
+    const int reason = errno;
+    std::string why = std::strerror(reason);
     if (before > 0 && ftruncate(file_, before) != 0) why += " (and cannot cut the file back)";
     // The tail keeps the last megabyte, so nothing recorded so far is lost.
+    errno = reason;
     return stop(why), false;
   }
   return true;
@@ -151,6 +194,8 @@ bool Writer::write_block(const void* units, std::size_t raw) {
 
 void Writer::stop(const std::string& why) {
   failure_ = why;
+  // For the reader: the process did not crash. There is no room for more than the number.
+  if (tail_ != nullptr) tail_->version |= static_cast<std::uint32_t>(errno & 0x7fff) << 16;
   next_ = end_ = nullptr;
   std::fprintf(stderr, "maya: recording %s stops here: %s; what was recorded before is kept\n",
                path_.c_str(), why.c_str());
@@ -164,9 +209,9 @@ void Writer::close() {
   munmap(tail_, format::tail_bytes);
   tail_ = nullptr;
   next_ = end_ = begin_ = nullptr;
+  if (whole && is_own(path_ + ".tail", tail_file_)) ::unlink((path_ + ".tail").c_str());
   ::close(file_), ::close(tail_file_);
   file_ = tail_file_ = -1;
-  if (whole) ::unlink((path_ + ".tail").c_str());
   unlock();
 }
 
@@ -181,13 +226,25 @@ void Writer::abandon() {
 }
 
 bool Writer::rename(const std::string& path) {
-  if (tail_ == nullptr) return false;
+  if (tail_ == nullptr || !is_own(path_, file_)) return false;
   // link+unlink rather than rename: never replaces another rank's recording.
+  const std::string tail = path_ + ".tail", new_tail = path + ".tail";
   if (::link(path_.c_str(), path.c_str()) != 0) return false;
+  if (!is_own(tail, tail_file_) || ::link(tail.c_str(), new_tail.c_str()) != 0) {
+    ::unlink(path.c_str());
+    return false;
+  }
   ::unlink(path_.c_str());
-  ::rename((path_ + ".tail").c_str(), (path + ".tail").c_str());
+  ::unlink(tail.c_str());
   path_ = path;
   return true;
+}
+
+bool Writer::is_own(const std::string& path, int file) {
+  struct stat named {
+  }, open{};
+  return lstat(path.c_str(), &named) == 0 && fstat(file, &open) == 0 &&
+         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
 }  // namespace maya::trace

@@ -28,7 +28,11 @@ class Writer {
     lock();
     if (next_ == end_) [[unlikely]]
       rotate();
-    if (next_ != end_) *next_++ = record;
+    if (next_ != end_) {
+      *next_++ = record;
+      if (next_ >= piece_end_) [[unlikely]]
+        seal();
+    }
     unlock();
   }
   void append(const Wide& wide, const Record& record);
@@ -39,7 +43,8 @@ class Writer {
   void close();
   // After fork, in the child: the files belong to the parent.
   void abandon();
-  // Moves the recording to another name (its rank became known late).
+  // Moves the recording to another name (its rank became known late). A file that somebody else put
+  // under one of the names in the meantime is left alone.
   bool rename(const std::string& path);
   const std::string& path() const { return path_; }
   // Why writing stopped early (full disk), empty if it did not.
@@ -52,15 +57,20 @@ class Writer {
   void unlock() { busy_.clear(std::memory_order_release); }
   void rotate();  // makes room, under the lock; on failure leaves next_ == end_
   bool flush_block();
+  void seal();  // the checksums of the pieces that are full
+  void forget_pieces();
   // A definition larger than the tail.
   void define_alone(const format::DefineUnit& head, std::string_view payload, std::size_t units);
   bool write_block(const void* units, std::size_t raw);
   void stop(const std::string& why);
+  // Whether PATH is still the file this writer has open.
+  static bool is_own(const std::string& path, int file);
 
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   Record* next_ = nullptr;
   Record* end_ = nullptr;
   Record* begin_ = nullptr;
+  Record* piece_end_ = nullptr;  // of the piece that is being filled
   format::TailHeader* tail_ = nullptr;
   int file_ = -1, tail_file_ = -1;
   std::uint64_t sequence_ = 0;

@@ -72,7 +72,7 @@ def test_missing_libraries(run, tmp_path):
 
 def test_a_command_without_cuda_is_told_so(run):
     done = run("python", "-c", "print(1 + 1)")
-    assert done.code == 1
+    assert done.code == 0, "the command's own"
     assert done.stdout == "2\n"
     assert len(done.complaints) == 1
     assert "nothing was recorded" in done.complaints[0]
@@ -85,7 +85,7 @@ def test_torch_without_cuda_is_named(run, tmp_path):
     (tmp_path / "site" / "torch" / "__init__.py").write_text("")
     (tmp_path / "site" / "torch" / "version.py").write_text("__version__ = '2.15.0+cpu'\ncuda = None\n")
     done = run("python", "-c", "import torch", PYTHONPATH=str(tmp_path / "site"))
-    assert done.code == 1
+    assert done.code == 0
     assert "2.15.0+cpu" in done.complaints[0]
     assert "without CUDA" in done.complaints[0]
 

@@ -5,21 +5,23 @@ import re
 from conftest import ROOT
 
 MAY_USE = {
+    "base": set(),
     "abi": set(),
     "op": set(),
-    "catalog": {"op"},
-    "trace": {"op"},
+    "catalog": {"base", "op"},
+    "trace": {"base", "op"},
     "decode": {"op"},
-    "device": {"op"},
-    "estimate": {"op", "catalog"},
+    "device": {"base", "op"},
+    "estimate": {"base", "op", "catalog"},
     "network": {"op", "catalog", "estimate"},
-    "session": {"launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
+    "cost": {"op", "catalog", "estimate"},
+    "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
-    "collate": {"op", "trace"},
+    "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
-    "report": {"op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
+    "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
     "launchers": set(),
-    "launch": {"launchers", "trace", "collate"},
+    "launch": {"base", "launchers", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 

@@ -179,3 +179,12 @@ def test_the_baseline_comes_first_and_must_be_valid(search):
     assert "than the baseline" in result.summary()
     with pytest.raises(MayaError, match="breaks the constraint"):
         search(LAYOUTS + base.replace("micro = 1", "micro = 5"), out="bad")
+
+
+def test_a_part_of_a_step_is_not_taken_for_one(search):
+    text = LAYOUTS.replace("max = 4", "max = 1") + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
+    assert search(text, out="right", prune=False, trials=4).best
+    wrong = search(text.replace("batch * 2048", "batch * 4096"), out="wrong", prune=False, trials=12)
+    assert wrong.best is None
+    assert {r.kind for r in wrong.records} <= {outcome.NO_STEP, outcome.OUT_OF_MEMORY}
+    assert any("works on 1,048,576 tokens" in r.detail for r in wrong.records)

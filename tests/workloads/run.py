@@ -56,6 +56,10 @@ def problems(workload: Workload, run: pathlib.Path) -> list[str]:
     if not path.exists():
         return found + ["no prediction.json"]
     prediction = json.loads(path.read_text())
+    if workload.throughput:
+        rate = prediction["throughput"] or {}
+        if (rate.get("unit"), rate.get("per_step")) != workload.throughput:
+            found.append(f"throughput {rate.get('per_step')} {rate.get('unit')} a step, expected {workload.throughput}")
     calls = prediction["coverage"]["unimplemented_calls"]
     if calls:
         found.append("unimplemented: " + ", ".join(str(c.get("name", c)) if isinstance(c, dict) else str(c) for c in calls))

@@ -25,19 +25,20 @@ class Workload:
     timeout: int = 300
     plain: bool = False               # the command is complete by itself
     nodes: int = 1
+    throughput: tuple[str, float] | None = None  # what a step trains on: unit and amount
     environment: dict[str, str] = field(default_factory=dict)
 
 
 WORKLOADS = [
     Workload("gpt-a100", GPT, cluster="dgx-a100", test=True, cuda12=True),
-    Workload("gpt-h100", GPT, test=True),
-    Workload("gpt-compile", GPT + " --compile default", test=True),
+    Workload("gpt-h100", GPT, test=True, throughput=("tokens", 4 * 1024)),
+    Workload("gpt-compile", GPT + " --compile default", test=True, throughput=("tokens", 4 * 1024)),
     Workload("gpt-compile-reduce-overhead", GPT + " --steps 12 --compile reduce-overhead"),
     Workload("gpt-compile-max-autotune", GPT + " --steps 12 --compile max-autotune", timeout=900),
     Workload("gpt-expandable-segments", GPT, environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"}),
     Workload("resnet50", "vision.py --model resnet50", needs=("torchvision",)),
     Workload("resnet50-nhwc-benchmark-amp", "vision.py --model resnet50 --channels-last --benchmark --amp",
-             needs=("torchvision",), test=True),
+             needs=("torchvision",), test=True, throughput=("images", 32)),
     Workload("resnet50-benchmark", "vision.py --model resnet50 --benchmark", needs=("torchvision",)),
     Workload("resnet50-nhwc", "vision.py --model resnet50 --channels-last", needs=("torchvision",)),
     Workload("efficientnet", "vision.py --model efficientnet_b0", needs=("torchvision",)),
@@ -45,7 +46,7 @@ WORKLOADS = [
              needs=("timm", "torchvision")),
     Workload("timm-vit", "vision.py --package timm --model vit_small_patch16_224 --amp", needs=("timm", "torchvision")),
     Workload("lstm", "lstm.py", test=True),
-    Workload("ddp", GPT, ranks=2, test=True),
+    Workload("ddp", GPT, ranks=2, test=True, throughput=("tokens", 2 * 4 * 1024)),
     Workload("ddp-hooks", "ddp.py", ranks=2),
     Workload("ddp-4", "ddp.py", ranks=4),
     Workload("ddp-two-nodes", GPT, ranks=2, nodes=2, cluster="dgx-h100"),
@@ -53,10 +54,10 @@ WORKLOADS = [
     Workload("fsdp1-4", "fsdp1.py", ranks=4),
     Workload("fsdp2", "fsdp2.py", ranks=4, test=True),
     Workload("fsdp2-checkpoint", "fsdp2.py --checkpoint", ranks=2),
-    Workload("tensor-parallel", "tensor_parallel.py", ranks=2, test=True),
+    Workload("tensor-parallel", "tensor_parallel.py", ranks=2, test=True, throughput=("tokens", 2048)),
     Workload("sequence-parallel", "tensor_parallel.py --sequence", ranks=2),
     Workload("context-parallel", "context_parallel.py", ranks=2),
-    Workload("pipeline-1f1b", "pipeline.py --schedule 1f1b", ranks=4, test=True),
+    Workload("pipeline-1f1b", "pipeline.py --schedule 1f1b", ranks=4, test=True, throughput=("tokens", 2048)),
     Workload("pipeline-interleaved", "pipeline.py --schedule interleaved", ranks=2),
     Workload("pipeline-gpipe", "pipeline.py --schedule gpipe", ranks=2),
     Workload("activation-checkpoint", "activation_checkpoint.py"),

@@ -5,7 +5,7 @@ Each step of families.py writes a file of its own, catalog/models/fitted-STEP.mo
 and its part of src/estimate/golden.csv; docs/accuracy-kernels.md is made from the rows. Running it again gives the same
 bytes. A family is fitted per GPU (parameters of the physical model, then a bounded correction), cross-validated by
 leaving out whole models or shapes, and, over all GPUs together, by leaving out whole GPUs.
-Needs numpy, scipy, pandas, lightgbm and a C++ compiler: the fit runs the C++ models that are shipped.
+Needs the packages of requirements.txt and a C++ compiler: the fit runs the C++ models that are shipped.
 """
 import os
 
@@ -22,8 +22,10 @@ import numpy as np
 import data
 import families
 import family
+import ops
 import report
 import shipped
+import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -39,7 +41,8 @@ def main():
     for folder in ("catalog/models", "src/estimate", "docs"):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     chips = {name: shipped.Chip(sheet) for name, sheet in data.sheets().items()}
-    order = [step.__name__ for step in families.STEPS]
+    # Steps by name: those of families.py, then a GPU each of the tables of current libraries.
+    order = [step.__name__ for step in families.STEPS] + [f"ops_{gpu}" for gpu in tables.GPUS] + ["ops_any"]
     for step in families.STEPS:
         name = step.__name__
         if arguments.only and arguments.only not in name:
@@ -54,6 +57,22 @@ def main():
         print(f"# {name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
         (arguments.out / f"catalog/models/fitted-{name}.model").write_text(report.model_file(sections))
         report.replace(arguments.out / "src/estimate/golden.csv", report.GOLDEN, order, name, family.GOLDEN)
+        report.replace(arguments.out / "docs/accuracy-kernels.csv", report.ROWS, order, name, map(report.cells, rows))
+    measured = {gpu: chips[sheet] for gpu, sheet in tables.GPUS.items()}
+    for name in order[len(families.STEPS):]:
+        if arguments.only and arguments.only not in name:
+            continue
+        begin = time.time()
+        try:
+            if name == "ops_any":
+                rows, golden = ops.fit_any(arguments.measurements, arguments.out, measured), []
+            else:
+                gpu = name.removeprefix("ops_")
+                rows, golden = ops.fit_gpu(arguments.measurements, arguments.out, gpu, measured[gpu])
+        except tables.BadTable as error:
+            sys.exit(f"fit.py: {error}")
+        print(f"# {name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
+        report.replace(arguments.out / "src/estimate/golden.csv", report.GOLDEN, order, name, golden)
         report.replace(arguments.out / "docs/accuracy-kernels.csv", report.ROWS, order, name, map(report.cells, rows))
     rows = report.read_rows(arguments.out / "docs/accuracy-kernels.csv")
     (arguments.out / "docs/accuracy-kernels.md").write_text(report.page(rows))

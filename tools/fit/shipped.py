@@ -11,7 +11,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["estimate/chip.cpp", "estimate/power.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
            "estimate/memory_model.cpp", "estimate/memory_ops.cpp", "estimate/attention_model.cpp",
-           "estimate/conv_model.cpp", "estimate/trees.cpp", "estimate/calibration.cpp",
+           "estimate/conv_model.cpp", "estimate/forest.cpp", "estimate/trees.cpp",
+           "estimate/question.cpp", "estimate/learned_model.cpp", "estimate/calibration.cpp",
            "estimate/models.cpp", "estimate/fit_api.cpp",
            "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
 DTYPES = ["unknown", "f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "f4", "i64", "i32",
@@ -86,12 +87,14 @@ class Chip:
 
 
 class Ops:
-    """Ops written as text ("gemm m=… n=…"), parsed once."""
+    """Ops written as text ("gemm m=… n=…"), parsed once; one kernel's name for all, or one each."""
 
     def __init__(self, texts, name=""):
         self.count = len(texts)
+        names = [name] * self.count if isinstance(name, str) else name
         raw = (ctypes.c_char_p * self.count)(*[t.encode() for t in texts])
-        self.handle = _lib.fit_ops(raw, name.encode(), self.count)
+        named = (ctypes.c_char_p * self.count)(*[n.encode() for n in names])
+        self.handle = _lib.fit_ops(raw, named, self.count)
         if not self.handle:
             raise ValueError("an op could not be parsed")
         self.handle = ctypes.c_void_p(self.handle)
@@ -126,6 +129,29 @@ def evaluate(family, chip, ops, params, features=False, **others):
         getattr(_lib, f"fit_{family}")(chip.handle, ops.handle, _pointer(values), _pointer(ns),
                                        _pointer(table) if features else None)
     return (ns, table) if features else ns
+
+
+_lib.fit_learned_name.restype = ctypes.c_char_p
+
+
+def learned_names():
+    names = []
+    while (name := _lib.fit_learned_name(len(names))) is not None:
+        names.append(name.decode())
+    return names
+
+
+def ask(chip, ops):
+    """What the learned models are asked: family, analytic and least nanoseconds, features."""
+    width = _lib.fit_feature_limit()
+    family, count = np.empty(ops.count, dtype=np.int32), np.empty(ops.count, dtype=np.int32)
+    base, limit = np.empty(ops.count), np.empty(ops.count)
+    features = np.empty((ops.count, width), dtype=np.float32)
+    _lib.fit_ask(chip.handle, ops.handle, family.ctypes.data_as(ctypes.POINTER(ctypes.c_int)), _pointer(base),
+                 _pointer(limit), count.ctypes.data_as(ctypes.POINTER(ctypes.c_int)),
+                 features.ctypes.data_as(ctypes.POINTER(ctypes.c_float)))
+    used = int(count.max()) if ops.count else 0
+    return family, base, limit, features[:, :used]
 
 
 class Models:

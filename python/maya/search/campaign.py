@@ -247,6 +247,9 @@ class Campaign:
         kind, detail, goals = result.kind, result.detail, []
         if kind == outcome.OK and result.prediction:
             try:
+                wrong = self.space.objective.check_work(candidate.values, result.prediction)
+                if wrong:
+                    raise NoValue(wrong)
                 goals = self.space.objective.values(candidate.values, result.prediction)
                 detail = self._over_limit(candidate.values, result.prediction)
                 kind = outcome.OVER_LIMIT if detail else kind

@@ -7,6 +7,7 @@ import select
 import time
 
 from maya.search import outcome, processes
+from maya.search.starts import Starts
 from maya.search.trial import Running, Task
 
 SAMPLE_S = 0.5
@@ -20,6 +21,7 @@ class LocalEngine:
         self.jobs = jobs or processes.cores()
         self.running: list[tuple[Running, int]] = []  # with its pidfd
         processes.adopt_orphans()
+        self.starts = Starts()
 
     def has_room(self, memory_gib: float) -> bool:
         """Whether a trial that needs so much memory can start now."""
@@ -32,7 +34,7 @@ class LocalEngine:
         return processes.available_gib() - promised - RESERVE_GIB >= memory_gib
 
     def submit(self, task: Task) -> None:
-        running = Running(task)
+        running = Running(task, self.starts.environment)
         self.running.append((running, os.pidfd_open(running.process.pid)))
 
     @property

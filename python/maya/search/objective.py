@@ -62,6 +62,17 @@ class Objective:
             raise NoValue("the tokens of a step are not known: give `tokens_per_step` in [objective]")
         return float(throughput["per_step"])
 
+    def check_work(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
+        """What is wrong with the step that was found: it works on other tokens than the space says. Empty: nothing."""
+        throughput = prediction.get("throughput")
+        if self.tokens_per_step is None or not throughput or throughput.get("unit", "tokens") != "tokens":
+            return ""
+        said, found = float(self.tokens_per_step.value(values)), float(throughput["per_step"])
+        if abs(found / said - 1) < 0.01:
+            return ""
+        return (f"the step that was found works on {found:,.0f} tokens, [objective] tokens_per_step says {said:,.0f}; a part of a "
+                "step was taken for one, or the space is wrong")
+
     def values(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[float]:
         return [self.value(goal, values, prediction) for goal in self.goals]
 

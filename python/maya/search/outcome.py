@@ -84,7 +84,7 @@ def judge(code: int, output: str, prediction: Mapping[str, Any] | None) -> tuple
     memory = (prediction or {}).get("out_of_memory")
     if memory:
         short = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
-        by = f"at least {_size(short)} short of" if short > 0 else "does not fit into"
+        by = f"at least {_size(short)} short of" if short >= 2**20 else "does not fit into"
         return OUT_OF_MEMORY, f"{by} {_size(memory['capacity_bytes'])} on rank {memory['rank']}"
     if code == 0 and prediction:
         if prediction.get("step"):

@@ -69,7 +69,7 @@ def again_task(program: Program, plan: Plan, recording: pathlib.Path, folder: pa
 class Running:
     """A trial under way."""
 
-    def __init__(self, task: Task):
+    def __init__(self, task: Task, environment: Mapping[str, str] = {}):
         self.task, self.mark = task, uuid.uuid4().hex
         self.folder = pathlib.Path(task.folder)
         self.began = time.monotonic()
@@ -82,7 +82,7 @@ class Running:
                 (self.folder / "files" / name).write_text(content)
         (self.folder / "command.json").write_text(json.dumps({"words": task.words, "environment": dict(task.environment)}))
         try:
-            self.process = processes.start(task.words, {**os.environ, **task.environment}, self.mark,
+            self.process = processes.start(task.words, {**os.environ, **environment, **task.environment}, self.mark,
                                            self.folder / "output.txt", task.directory)
         except OSError as problem:
             raise MayaError(f"cannot start {task.words[0]}: {problem}") from None

@@ -34,18 +34,14 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   session::note_version("cublas", kVersionText);
-  *handle = reinterpret_cast<cublasHandle_t>(new Handle);
-  return CUBLAS_STATUS_SUCCESS;
+  *handle = static_cast<cublasHandle_t>(session::make_handle<Handle>());
+  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
-// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live
-// one.
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   session::Call call;
-  Handle* own = alive(handle);
-  if (!own) return CUBLAS_STATUS_NOT_INITIALIZED;
-  own->magic = Handle::kDead;
-  return CUBLAS_STATUS_SUCCESS;
+  return session::drop_handle<Handle>(handle) ? CUBLAS_STATUS_SUCCESS
+                                              : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {

@@ -1,22 +1,18 @@
-// What a cublasHandle_t points to.
-//
-// PyTorch hands the same pointer to cuBLASLt, so nothing outside this library may rely on its
-// contents.
+// What a cublasHandle_t stands for. PyTorch hands the same handle to cuBLASLt.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "abi/cublas.h"
-#include "session/session.h"
+#include "session/handles.h"
 
 namespace maya::shim::cublas {
 
 using namespace maya::abi;
 
 struct Handle {
-  static constexpr std::uint32_t kAlive = 0x4d42'4c31, kDead = 0x4d42'4c30;
-  std::uint32_t magic{kAlive};
+  static constexpr session::HandleKind kind = session::handle_kind("cublas");
   int pointer_mode{};
   int math_mode{};
   int atomics{};
@@ -30,11 +26,8 @@ struct Handle {
   std::size_t workspace_bytes{};
 };
 
-// nullptr for a handle that is null or destroyed (cuBLAS answers NOT_INITIALIZED).
-inline Handle* alive(cublasHandle_t handle) {
-  auto* own = reinterpret_cast<Handle*>(handle);
-  return own && own->magic == Handle::kAlive ? own : nullptr;
-}
+// nullptr for what is no living handle (cuBLAS answers NOT_INITIALIZED).
+inline Handle* alive(cublasHandle_t handle) { return session::find_handle<Handle>(handle); }
 
 inline cublasStatus_t status_of(int cuda_error) {
   switch (cuda_error) {

@@ -1,6 +1,7 @@
 // Vectors: dot, norms, axpy, scal, copy, swap, rotations, and their Ex forms.
 #include <cstring>
 
+#include "session/host_memory.h"
 #include "shim/cublas/letters.h"
 
 using namespace maya::abi;
@@ -16,6 +17,7 @@ cublasStatus_t reduce(Handle& own, const char* name, DType type, std::int64_t n,
   if (!result) return CUBLAS_STATUS_INVALID_VALUE;
   std::size_t size = static_cast<std::size_t>(shim::bytes_of(result_type, 1));
   bool host = own.pointer_mode == CUBLAS_POINTER_MODE_HOST;
+  if (host && !session::mapped_scalar(result, size)) return CUBLAS_STATUS_INVALID_VALUE;
   if (host) {
     std::memset(result, 0, size);
     if (kind == ReduceKind::argmax && n > 0)

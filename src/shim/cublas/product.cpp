@@ -1,4 +1,5 @@
 #include "shim/cublas/product.h"
+#include "session/host_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -88,7 +89,7 @@ bool non_zero(const Handle& handle, const void* scalar, DType type) {
   if (size > sizeof value) return false;
   if (handle.pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
     session::read_device(value, scalar, size);
-  else
+  else if (session::mapped_scalar(scalar, size))
     std::memcpy(value, scalar, size);
   // Minus zero has its sign bit in the last byte of each part.
   std::size_t part = is_complex(type) ? size / 2 : size;

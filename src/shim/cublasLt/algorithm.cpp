@@ -5,6 +5,7 @@
 // that fill the GPU first, the workspace of a split reduction within the caller's limit, and no
 // algorithm at all where the library has none.
 #include "shim/cublasLt/algorithm.h"
+#include "shim/cublasLt/handle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -100,7 +101,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* returned) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   const auto* wanted = as<Preference>(preference);
   if (!returned || !results || !wanted || requested <= 0) return CUBLAS_STATUS_INVALID_VALUE;
   *returned = 0;
@@ -126,7 +127,7 @@ cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t handle, cublasComputeTy
                                         cudaDataType_t, cudaDataType_t, int requested, int ids[],
                                         int* returned) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (requested <= 0 || !ids || !returned) return CUBLAS_STATUS_INVALID_VALUE;
   ids[0] = algorithm_id();
   *returned = 1;
@@ -137,7 +138,7 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType
                                       cudaDataType_t, cudaDataType_t, cudaDataType_t,
                                       cudaDataType_t, int id, cublasLtMatmulAlgo_t* algo) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!algo || id < 0) return CUBLAS_STATUS_INVALID_VALUE;
   Algorithm own;
   own.id = id;
@@ -153,7 +154,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
                                        const cublasLtMatmulAlgo_t* algo,
                                        cublasLtMatmulHeuristicResult_t* result) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   const Algorithm* own = known(algo);
   if (!own || !result) return CUBLAS_STATUS_INVALID_VALUE;
   Problem problem;

@@ -102,19 +102,18 @@ template <class T, class H>
 cublasStatus_t create(H* handle, const T& value) {
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   T* own = new (std::nothrow) T(value);
-  if (!own) return CUBLAS_STATUS_ALLOC_FAILED;
-  *handle = reinterpret_cast<H>(own);
-  return CUBLAS_STATUS_SUCCESS;
+  if (own) *handle = static_cast<H>(maya::session::enter_handle(T::kMagic, own));
+  if (own && *handle) return CUBLAS_STATUS_SUCCESS;
+  delete own;
+  return CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 template <class T>
 cublasStatus_t destroy(void* handle) {
   if (!handle) return CUBLAS_STATUS_SUCCESS;
-  T* own = as<T>(handle);
-  if (!own) return CUBLAS_STATUS_INVALID_VALUE;
-  own->magic = 0;
+  auto* own = static_cast<T*>(maya::session::remove_handle(T::kMagic, handle));
   delete own;
-  return CUBLAS_STATUS_SUCCESS;
+  return own ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 Layout layout(int type, std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "abi/cublas.h"
+#include "session/handles.h"
+#include "session/host_memory.h"
 
 namespace maya::shim::cublaslt {
 
@@ -66,15 +68,14 @@ struct Emulation {
   std::uint64_t bit_count{};
 };
 
-// nullptr unless `opaque` was initialized as that kind.
+// What a descriptor stands for: made by …Create, or initialized by …Init in the caller's own
+// memory. nullptr for anything else.
 template <class T>
-T* as(void* opaque) {
-  auto* own = static_cast<T*>(opaque);
-  return own && own->magic == T::kMagic ? own : nullptr;
-}
-template <class T>
-const T* as(const void* opaque) {
-  return as<T>(const_cast<void*>(opaque));
+T* as(const void* opaque) {
+  if (auto* made = static_cast<T*>(session::object_of(T::kMagic, opaque))) return made;
+  if (!opaque || !session::mapped(opaque, sizeof(T))) return nullptr;
+  auto* own = static_cast<T*>(const_cast<void*>(opaque));
+  return own->magic == T::kMagic ? own : nullptr;
 }
 
 }  // namespace maya::shim::cublaslt

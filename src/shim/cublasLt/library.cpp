@@ -3,11 +3,12 @@
 #include <cstdio>
 
 #include "abi/cublas.h"
-#include "session/session.h"
 #include "shim/cublas/version.h"
+#include "shim/cublasLt/handle.h"
 
 using namespace maya::abi;
 using namespace maya::shim::cublas;
+using maya::shim::cublaslt::Handle;
 namespace session = maya::session;
 
 namespace {
@@ -16,19 +17,17 @@ std::atomic<std::size_t> heuristics_capacity{8192};  // the documented default
 
 extern "C" {
 
-// A cuBLAS handle is accepted wherever a cuBLASLt handle is, so there is nothing to keep in one.
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   session::Call call;
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
   session::note_version("cublasLt", kVersionText);
-  *handle = reinterpret_cast<cublasLtHandle_t>(new long{0});
-  return CUBLAS_STATUS_SUCCESS;
+  *handle = static_cast<cublasLtHandle_t>(session::make_handle<Handle>());
+  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  delete reinterpret_cast<long*>(handle);
-  return CUBLAS_STATUS_SUCCESS;
+  return session::drop_handle<Handle>(handle) ? CUBLAS_STATUS_SUCCESS
+                                              : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) { return status_text(status).name; }

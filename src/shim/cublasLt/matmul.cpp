@@ -5,6 +5,7 @@
 #include "session/session.h"
 #include "shim/common/element.h"
 #include "shim/cublasLt/algorithm.h"
+#include "shim/cublasLt/handle.h"
 #include "shim/cublasLt/problem.h"
 
 using namespace maya::abi;
@@ -52,7 +53,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t* algo,
                               void* workspace, std::size_t workspace_bytes, CUstream_st* stream) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
   Problem problem;
   cublasStatus_t status = describe(operation, layout_a, layout_b, layout_c, layout_d, &problem);
@@ -93,7 +94,7 @@ cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t handle,
                                        const void* b, cublasLtMatrixLayout_t, void* c,
                                        cublasLtMatrixLayout_t layout_c, CUstream_st* stream) {
   session::Call call;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!alive(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   const auto* from = as<Layout>(layout_a);
   const auto* to = as<Layout>(layout_c);
   if (!as<Transform>(operation) || !from || !to || !a || !c) return CUBLAS_STATUS_INVALID_VALUE;

@@ -1,12 +1,17 @@
 // Contexts and devices of the driver. There is one primary context per device; created ones share
 // its state.
+#include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "abi/cuda.h"
 #include "session/attributes.h"
 #include "session/calls.h"
 #include "session/errors.h"
+#include "session/handles.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -16,14 +21,23 @@ using session::code::invalid_device;
 namespace {
 
 struct Context {
-  int device;
-  std::uint64_t id;
+  static constexpr session::HandleKind kind = session::handle_kind("cuda context");
+  int device{};
+  std::uint64_t id{};
+  bool is_primary{};
 };
 
-Context* primary(int device) {
-  static Context contexts[64];
-  contexts[device & 63] = {device & 63, static_cast<std::uint64_t>(device) + 1};
-  return &contexts[device & 63];
+Context* find(CUcontext context) { return session::find_handle<Context>(context); }
+
+CUcontext primary(int device) {
+  static std::mutex mutex;
+  static std::map<int, CUcontext> contexts;
+  std::lock_guard guard(mutex);
+  CUcontext& context = contexts[device];
+  if (context == nullptr)
+    context = static_cast<CUcontext>(
+        session::make_handle<Context>(device, static_cast<std::uint64_t>(device) + 1, true));
+  return context;
 }
 
 std::vector<CUcontext>& stack() {
@@ -37,10 +51,9 @@ int checked(int device) {
 }
 
 void make_current(CUcontext context) {
-  if (context != nullptr) session::thread().device = reinterpret_cast<Context*>(context)->device;
+  if (const Context* own = find(context)) session::thread().device = own->device;
 }
 
-CUcontext handle(Context* context) { return reinterpret_cast<CUcontext>(context); }
 CUcontext current() { return stack().empty() ? nullptr : stack().back(); }
 
 }  // namespace
@@ -70,8 +83,7 @@ int cuDeviceGetCount(int* count) {
 int cuDeviceGetName(char* name, int bytes, int device) {
   if (int error = checked(device)) return error;
   if (name == nullptr || bytes <= 0) return 1;
-  std::strncpy(name, session::gpu().marketing.c_str(), static_cast<size_t>(bytes - 1));
-  name[bytes - 1] = '\0';
+  std::snprintf(name, static_cast<size_t>(bytes), "%s", session::gpu().marketing.c_str());
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
@@ -133,7 +145,7 @@ int cuDeviceGetMemPool(void** pool, int device) {
 int cuDevicePrimaryCtxRetain(CUcontext* context, int device) {
   if (int error = checked(device)) return error;
   if (context == nullptr) return 1;
-  *context = handle(primary(device));
+  *context = primary(device);
   return session::touch();
 }
 int cuDevicePrimaryCtxRelease_v2(int device) { return checked(device); }
@@ -150,7 +162,12 @@ int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
 }
 
 int cuCtxCreate_v2(CUcontext* context, unsigned, int device) {
-  if (int error = cuDevicePrimaryCtxRetain(context, device)) return error;
+  if (int error = checked(device)) return error;
+  if (context == nullptr) return 1;
+  static std::atomic<std::uint64_t> next{1000};  // behind those of the primary contexts
+  *context = static_cast<CUcontext>(session::make_handle<Context>(device, next++, false));
+  if (*context == nullptr) return session::code::out_of_memory;
+  if (int error = session::touch()) return error;
   stack().push_back(*context);
   make_current(*context);
   return 0;
@@ -162,12 +179,15 @@ int cuCtxCreate_v4(CUcontext* context, void*, unsigned flags, int device) {
   return cuCtxCreate_v2(context, flags, device);
 }
 int cuCtxDestroy_v2(CUcontext context) {
-  if (context == nullptr) return invalid_context;
+  const Context* own = find(context);
+  if (own == nullptr || own->is_primary) return invalid_context;
   std::erase(stack(), context);
-  return 0;
+  make_current(current());
+  return session::drop_handle<Context>(context) ? 0 : invalid_context;
 }
 int cuCtxSetCurrent(CUcontext context) {
   if (int error = session::ready()) return error;
+  if (context != nullptr && find(context) == nullptr) return invalid_context;
   if (!stack().empty()) stack().pop_back();
   if (context != nullptr) stack().push_back(context);
   make_current(context);
@@ -178,12 +198,12 @@ int cuCtxGetCurrent(CUcontext* context) {
   if (context == nullptr) return 1;
   // The runtime makes the primary context current when it is first used.
   *context = current() != nullptr                ? current()
-             : session::state().recorder.begun() ? handle(primary(session::thread().device))
+             : session::state().recorder.begun() ? primary(session::thread().device)
                                                  : nullptr;
   return 0;
 }
 int cuCtxPushCurrent_v2(CUcontext context) {
-  if (context == nullptr) return invalid_context;
+  if (find(context) == nullptr) return invalid_context;
   stack().push_back(context);
   make_current(context);
   return 0;
@@ -203,13 +223,15 @@ int cuCtxGetDevice(int* device) {
 }
 int cuCtxGetDevice_v2(int* device, CUcontext context) {
   if (context == nullptr) return cuCtxGetDevice(device);
+  if (find(context) == nullptr) return invalid_context;
   if (device == nullptr) return 1;
-  *device = reinterpret_cast<Context*>(context)->device;
+  *device = find(context)->device;
   return 0;
 }
 int cuCtxGetId(CUcontext context, unsigned long long* id) {
   if (id == nullptr) return 1;
-  *id = context != nullptr ? reinterpret_cast<Context*>(context)->id
+  if (context != nullptr && find(context) == nullptr) return invalid_context;
+  *id = context != nullptr ? find(context)->id
                            : static_cast<unsigned long long>(session::thread().device) + 1;
   return 0;
 }
@@ -217,13 +239,16 @@ int cuCtxSynchronize() {
   session::Call call;
   return session::device_synchronize();
 }
-int cuCtxSynchronize_v2(CUcontext) { return cuCtxSynchronize(); }
+int cuCtxSynchronize_v2(CUcontext context) {
+  return context != nullptr && find(context) == nullptr ? invalid_context : cuCtxSynchronize();
+}
 int cuCtxGetFlags(unsigned* flags) {
   if (flags == nullptr) return 1;
   *flags = 0;
   return session::ready();
 }
-int cuCtxGetApiVersion(CUcontext, unsigned* version) {
+int cuCtxGetApiVersion(CUcontext context, unsigned* version) {
+  if (context != nullptr && find(context) == nullptr) return invalid_context;
   if (version == nullptr) return 1;
   *version = 3020;
   return 0;
@@ -248,17 +273,17 @@ int cuCtxGetCacheConfig(int* config) {
 }
 int cuCtxSetCacheConfig(int) { return session::ready(); }
 int cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
-  return peer == nullptr ? invalid_context : session::ready();
+  return find(peer) == nullptr ? invalid_context : session::ready();
 }
 int cuCtxDisablePeerAccess(CUcontext peer) {
-  return peer == nullptr ? invalid_context : session::ready();
+  return find(peer) == nullptr ? invalid_context : session::ready();
 }
 
 int cuStreamGetCtx(void* stream, CUcontext* context) {
   session::Stream* found = nullptr;
   if (int error = session::find_stream(stream, found)) return error;
   if (context == nullptr) return 1;
-  *context = handle(primary(found->device));
+  *context = primary(found->device);
   return 0;
 }
 int cuStreamGetCtx_v2(void* stream, CUcontext* context, void** green) {

@@ -5,6 +5,7 @@
 
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "session/host_memory.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
@@ -449,7 +450,7 @@ int cuGraphDebugDotPrint(void* graph, const char* path, unsigned) {
 }
 
 int cuDeviceGetGraphMemAttribute(int, int, void* value) {
-  if (value == nullptr) return 1;
+  if (!session::mapped(value, 8)) return 1;
   *static_cast<std::uint64_t*>(value) = 0;
   return session::ready();
 }

@@ -4,6 +4,7 @@
 
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "session/handles.h"
 
 using namespace maya;
 
@@ -19,9 +20,16 @@ struct Resource {
 };
 
 struct Green {
-  int device;
-  unsigned sms;
+  static constexpr session::HandleKind kind = session::handle_kind("cuda green context");
+  int device{};
+  unsigned sms{};
 };
+struct Description {  // lives as long as a green context may be made of it
+  static constexpr session::HandleKind kind = session::handle_kind("cuda resource description");
+  unsigned sms{};
+};
+
+Green* find(const void* context) { return session::find_handle<Green>(context); }
 
 Resource whole() {
   Resource r{};
@@ -70,27 +78,29 @@ int cuDevResourceGenerateDesc(void** description, const void* resources, unsigne
   if (description == nullptr || resources == nullptr || count == 0) return 1;
   Resource r{};
   std::memcpy(&r, resources, 112);
-  *description = new unsigned(r.sms);  // lives as long as a green context may be made of it
-  return 0;
+  *description = session::make_handle<Description>(r.sms);
+  return *description != nullptr ? 0 : 2;
 }
 int cuGreenCtxCreate(void** context, void* description, int device, unsigned) {
-  if (context == nullptr || description == nullptr) return 1;
-  *context = new Green{device, *static_cast<unsigned*>(description)};
-  return 0;
+  const auto* own = session::find_handle<Description>(description);
+  if (context == nullptr || own == nullptr) return 1;
+  if (int error = session::ready()) return error;
+  if (device < 0 || device >= session::state().device_count()) return 101;
+  *context = session::make_handle<Green>(device, own->sms);
+  return *context != nullptr ? 0 : 2;
 }
 int cuGreenCtxDestroy(void* context) {
-  delete static_cast<Green*>(context);
-  return 0;
+  return session::drop_handle<Green>(context) ? 0 : session::code::invalid_context;
 }
 int cuGreenCtxGetDevResource(void* context, void* resource, int) {
-  if (context == nullptr || resource == nullptr) return 1;
+  if (find(context) == nullptr || resource == nullptr) return 1;
   Resource r = whole();
-  r.sms = static_cast<Green*>(context)->sms;
+  r.sms = find(context)->sms;
   std::memcpy(resource, &r, 112);
   return 0;
 }
 int cuGreenCtxStreamCreate(void** stream, void* context, unsigned flags, int priority) {
-  if (context == nullptr || stream == nullptr) return 1;
+  if (find(context) == nullptr || stream == nullptr) return 1;
   session::Stream* made = nullptr;
   int error = session::stream_create(made, flags, priority);
   if (error == 0) *stream = made;
@@ -99,8 +109,8 @@ int cuGreenCtxStreamCreate(void** stream, void* context, unsigned flags, int pri
 int cuCtxFromGreenCtx(void** context, void* green);
 int cuDevicePrimaryCtxRetain(void** context, int device);
 int cuCtxFromGreenCtx(void** context, void* green) {
-  if (context == nullptr || green == nullptr) return 1;
-  return cuDevicePrimaryCtxRetain(context, static_cast<Green*>(green)->device);
+  if (context == nullptr || find(green) == nullptr) return 1;
+  return cuDevicePrimaryCtxRetain(context, find(green)->device);
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -293,6 +294,11 @@ int cuPointerGetAttribute(void* data, int which, CUdeviceptr address) {
 }
 int cuPointerGetAttributes(unsigned count, const int* which, void** data, CUdeviceptr address) {
   if (int error = session::touch()) return error;
+  if (!session::mapped(which, std::size_t{count} * sizeof *which) ||
+      !session::mapped(data, std::size_t{count} * sizeof *data))
+    return 1;
+  for (unsigned i = 0; i < count; ++i)
+    if (!session::mapped(data[i], 8)) return 1;
   for (unsigned i = 0; i < count; ++i)
     if (attribute(data[i], which[i], address) != 0) {
       // Unlike the single form, this one answers with zeros for what does not apply.

@@ -4,6 +4,8 @@
 
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "session/handles.h"
+#include "session/host_memory.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
@@ -11,7 +13,7 @@ using namespace maya::abi;
 
 namespace {
 
-session::Module* module_of(void* handle) { return session::state().modules.find(handle); }
+session::Module* module_of(void* handle) { return session::modules().find(handle); }
 session::Function* function_of(void* handle) { return session::state().functions.find(handle); }
 
 int load(void** module, const void* data) {
@@ -76,8 +78,10 @@ int get_attribute(int* value, int attribute, void* handle) {
       *value = known.registers;
       return 0;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = known.ptx_version;
+      return 0;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = known.version;
+      *value = known.binary_version;
       return 0;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = known.max_dynamic_shared;
@@ -99,8 +103,10 @@ int set_attribute(void* handle, int attribute, int value) {
 }
 
 struct Link {
+  static constexpr session::HandleKind kind = session::handle_kind("cuda link");
   std::vector<char> image;
 };
+Link* link_of(const void* state) { return session::find_handle<Link>(state); }
 
 }  // namespace
 
@@ -213,35 +219,41 @@ int cuKernelGetParamInfo(void* kernel, size_t index, size_t* offset, size_t* byt
 // Linking: the last image given is the program; nothing executes, so nothing need be resolved.
 int cuLinkCreate_v2(unsigned, void*, void**, void** state) {
   if (state == nullptr) return 1;
-  *state = new Link;
-  return 0;
+  *state = session::make_handle<Link>();
+  return *state != nullptr ? 0 : 2;
 }
 int cuLinkAddData_v2(void* state, int, void* data, size_t bytes, const char*, unsigned, void*,
                      void**) {
-  if (state == nullptr || data == nullptr) return 1;
-  auto& image = static_cast<Link*>(state)->image;
+  if (link_of(state) == nullptr) return session::code::invalid_handle;
+  // No kernel has a gigabyte of code.
+  if (data == nullptr || bytes > device::any_room / 4 || session::is_device_pointer(data) ||
+      !session::mapped(data, bytes))
+    return 1;
+  auto& image = link_of(state)->image;
   image.assign(static_cast<char*>(data), static_cast<char*>(data) + bytes);
   image.push_back('\0');
   return 0;
 }
 int cuLinkAddFile_v2(void* state, int, const char* path, unsigned, void*, void**) {
+  if (link_of(state) == nullptr) return session::code::invalid_handle;
+  if (path == nullptr) return 1;
   std::ifstream in(path, std::ios::binary);
   if (!in) return session::code::file_not_found;
-  auto& image = static_cast<Link*>(state)->image;
+  auto& image = link_of(state)->image;
   image.assign((std::istreambuf_iterator<char>(in)), {});
   image.push_back('\0');
   return 0;
 }
 int cuLinkComplete(void* state, void** cubin, size_t* bytes) {
-  if (state == nullptr || cubin == nullptr) return 1;
-  auto& image = static_cast<Link*>(state)->image;
+  if (link_of(state) == nullptr) return session::code::invalid_handle;
+  if (cubin == nullptr) return 1;
+  auto& image = link_of(state)->image;
   *cubin = image.data();
   if (bytes != nullptr) *bytes = image.size();
   return image.empty() ? 1 : 0;
 }
 int cuLinkDestroy(void* state) {
-  delete static_cast<Link*>(state);
-  return 0;
+  return session::drop_handle<Link>(state) ? 0 : session::code::invalid_handle;
 }
 
 int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

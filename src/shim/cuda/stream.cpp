@@ -1,5 +1,6 @@
 #include "abi/cuda.h"
 #include "session/calls.h"
+#include "session/host_memory.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -97,7 +98,9 @@ int cuStreamBeginCaptureToGraph(void* stream, void* graph, void* const* after, c
                                 size_t count, int mode) {
   session::Call call;
   session::Graph* into = session::state().graphs.find(graph);
-  if (into == nullptr || (count > 0 && after == nullptr)) return 1;
+  if (into == nullptr || count > into->nodes.size() ||
+      (count > 0 && !session::mapped(after, count * sizeof *after)))
+    return 1;
   std::vector<session::Node*> nodes;
   for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
   return session::capture_begin(stream, mode, into, nodes);

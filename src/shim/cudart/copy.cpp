@@ -1,3 +1,4 @@
+#include "session/host_memory.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -6,6 +7,11 @@ using cudart::result;
 using session::Area;
 
 namespace {
+
+// cudaMemcpyKind: host to host, … , default. Addresses decide, as with unified addressing; what is
+// no kind is refused.
+bool is_kind(int kind) { return kind >= 0 && kind <= 4; }
+constexpr int invalid_direction = 21;
 
 cudaError copy(void* to, const void* from, size_t bytes, void* stream, bool async) {
   session::Call call;
@@ -27,6 +33,7 @@ cudaError copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch
 
 cudaError copy_3d(const cudaMemcpy3DParms* p, void* stream, bool async) {
   session::Call call;
+  if (p != nullptr && !is_kind(p->kind)) return result(invalid_direction);
   if (p == nullptr || p->srcArray != nullptr || p->dstArray != nullptr)
     return result(p == nullptr ? 1 : 801);
   auto start = [](const cudaPitchedPtr& ptr, const cudaPos& pos) {
@@ -54,7 +61,7 @@ cudaError fill(void* to, size_t pitch, int value, size_t width, size_t height, v
 int symbol(const void* symbol, size_t offset, size_t count, char*& address) {
   std::uint64_t found = 0, bytes = 0;
   if (int error = session::registered_variable(symbol, found, bytes)) return error;
-  if (offset + count > bytes) return 1;
+  if (count > bytes || offset > bytes - count) return 1;
   address = reinterpret_cast<char*>(found) + offset;
   return 0;
 }
@@ -63,10 +70,12 @@ int symbol(const void* symbol, size_t offset, size_t count, char*& address) {
 
 extern "C" {
 
-cudaError cudaMemcpy(void* to, const void* from, size_t bytes, int) {
+cudaError cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
+  if (!is_kind(kind)) return result(invalid_direction);
   return copy(to, from, bytes, nullptr, false);
 }
-cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, int, cudaStream_t stream) {
+cudaError cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, cudaStream_t stream) {
+  if (!is_kind(kind)) return result(invalid_direction);
   return copy(to, from, bytes, stream, true);
 }
 cudaError cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
@@ -77,11 +86,13 @@ cudaError cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes
   return copy(to, from, bytes, stream, true);
 }
 cudaError cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                       size_t height, int) {
+                       size_t height, int kind) {
+  if (!is_kind(kind)) return result(invalid_direction);
   return copy_2d(to, to_pitch, from, from_pitch, width, height, nullptr, false);
 }
 cudaError cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                            size_t width, size_t height, int, cudaStream_t stream) {
+                            size_t width, size_t height, int kind, cudaStream_t stream) {
+  if (!is_kind(kind)) return result(invalid_direction);
   return copy_2d(to, to_pitch, from, from_pitch, width, height, stream, true);
 }
 cudaError cudaMemcpy3D(const cudaMemcpy3DParms* p) { return copy_3d(p, nullptr, false); }
@@ -89,24 +100,29 @@ cudaError cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
   return copy_3d(p, stream, true);
 }
 
-cudaError cudaMemcpyToSymbol(const void* name, const void* from, size_t bytes, size_t offset, int) {
+cudaError cudaMemcpyToSymbol(const void* name, const void* from, size_t bytes, size_t offset,
+                             int kind) {
+  if (!is_kind(kind)) return result(invalid_direction);
   char* to = nullptr;
   if (int error = symbol(name, offset, bytes, to)) return result(error);
   return copy(to, from, bytes, nullptr, false);
 }
 cudaError cudaMemcpyToSymbolAsync(const void* name, const void* from, size_t bytes, size_t offset,
-                                  int, cudaStream_t stream) {
+                                  int kind, cudaStream_t stream) {
+  if (!is_kind(kind)) return result(invalid_direction);
   char* to = nullptr;
   if (int error = symbol(name, offset, bytes, to)) return result(error);
   return copy(to, from, bytes, stream, true);
 }
-cudaError cudaMemcpyFromSymbol(void* to, const void* name, size_t bytes, size_t offset, int) {
+cudaError cudaMemcpyFromSymbol(void* to, const void* name, size_t bytes, size_t offset, int kind) {
+  if (!is_kind(kind)) return result(invalid_direction);
   char* from = nullptr;
   if (int error = symbol(name, offset, bytes, from)) return result(error);
   return copy(to, from, bytes, nullptr, false);
 }
-cudaError cudaMemcpyFromSymbolAsync(void* to, const void* name, size_t bytes, size_t offset, int,
-                                    cudaStream_t stream) {
+cudaError cudaMemcpyFromSymbolAsync(void* to, const void* name, size_t bytes, size_t offset,
+                                    int kind, cudaStream_t stream) {
+  if (!is_kind(kind)) return result(invalid_direction);
   char* from = nullptr;
   if (int error = symbol(name, offset, bytes, from)) return result(error);
   return copy(to, from, bytes, stream, true);
@@ -136,6 +152,10 @@ cudaError cudaMemcpyBatchAsync(void* const* to, const void* const* from, const s
                                size_t count, const void*, const size_t*, size_t, size_t*,
                                cudaStream_t stream) {
 #endif
+  if (count > 0 && (to == nullptr || from == nullptr || sizes == nullptr)) return result(1);
+  if (!session::mapped(to, count * sizeof *to) || !session::mapped(from, count * sizeof *from) ||
+      !session::mapped(sizes, count * sizeof *sizes) || count > 1 << 24)
+    return result(count == 0 ? 0 : 1);
   for (size_t i = 0; i < count; ++i)
     if (cudaError error = copy(to[i], from[i], sizes[i], stream, true)) return error;
   return cudaSuccess;

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <memory>
 
+#include "session/handles.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -104,9 +105,10 @@ cudaError instantiate(cudaGraphExec_t* out, cudaGraph_t graph) {
 }
 
 struct UserObject {
-  void* object;
-  cudaHostFn_t destroy;
-  unsigned references;
+  static constexpr session::HandleKind kind = session::handle_kind("cuda user object");
+  void* object{};
+  cudaHostFn_t destroy{};
+  unsigned references{};
 };
 
 }  // namespace
@@ -335,20 +337,23 @@ cudaError cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) 
 cudaError cudaUserObjectCreate(cudaUserObject_t* out, void* object, cudaHostFn_t destroy,
                                unsigned references, unsigned) {
   if (out == nullptr || destroy == nullptr || references == 0) return result(1);
-  cudart::hand_out(out, new UserObject{object, destroy, references});
+  void* handle = session::make_handle<UserObject>(object, destroy, references);
+  if (handle == nullptr) return result(2);
+  *out = static_cast<cudaUserObject_t>(handle);
   return cudaSuccess;
 }
 cudaError cudaUserObjectRetain(cudaUserObject_t handle, unsigned count) {
-  if (handle == nullptr) return result(1);
-  reinterpret_cast<UserObject*>(handle)->references += count;
+  auto* object = session::find_handle<UserObject>(handle);
+  if (object == nullptr || count == 0) return result(1);
+  object->references += count;
   return cudaSuccess;
 }
 cudaError cudaUserObjectRelease(cudaUserObject_t handle, unsigned count) {
-  if (handle == nullptr) return result(1);
-  auto* object = reinterpret_cast<UserObject*>(handle);
+  auto* object = session::find_handle<UserObject>(handle);
+  if (object == nullptr || count == 0) return result(1);
   if (object->references <= count) {
-    object->destroy(object->object);
-    delete object;
+    const UserObject last = *object;
+    if (session::drop_handle<UserObject>(handle)) last.destroy(last.object);
   } else {
     object->references -= count;
   }
@@ -356,10 +361,12 @@ cudaError cudaUserObjectRelease(cudaUserObject_t handle, unsigned count) {
 }
 cudaError cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned,
                                     unsigned) {
-  return result(graph_of(graph) == nullptr || object == nullptr ? 1 : 0);
+  return result(
+      graph_of(graph) == nullptr || session::find_handle<UserObject>(object) == nullptr ? 1 : 0);
 }
 cudaError cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned) {
-  return result(graph_of(graph) == nullptr || object == nullptr ? 1 : 0);
+  return result(
+      graph_of(graph) == nullptr || session::find_handle<UserObject>(object) == nullptr ? 1 : 0);
 }
 
 }  // extern "C"

@@ -82,7 +82,8 @@ cudaError cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host
   attributes->localSizeBytes = static_cast<size_t>(known.local_bytes);
   attributes->numRegs = known.registers;
   attributes->maxThreadsPerBlock = known.max_threads;
-  attributes->ptxVersion = attributes->binaryVersion = known.version;
+  attributes->ptxVersion = known.ptx_version;
+  attributes->binaryVersion = known.binary_version;
   attributes->maxDynamicSharedSizeBytes = known.max_dynamic_shared;
   attributes->preferredShmemCarveout = known.carveout;
   return cudaSuccess;

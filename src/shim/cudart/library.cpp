@@ -14,7 +14,7 @@ using cudart::result;
 
 namespace {
 
-session::Module* module_of(void* library) { return session::state().modules.find(library); }
+session::Module* module_of(void* library) { return session::modules().find(library); }
 
 using ProcAddress = int (*)(const char*, void**, int, unsigned long long, int*);
 

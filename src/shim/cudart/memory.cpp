@@ -1,6 +1,7 @@
 #include <unistd.h>
 #include <cstring>
 
+#include "session/host_memory.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -241,7 +242,7 @@ cudaError cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
   return cudaSuccess;
 }
 cudaError cudaDeviceGetGraphMemAttribute(int, int, void* value) {
-  if (value == nullptr) return result(1);
+  if (!session::mapped(value, 8)) return result(1);
   *static_cast<std::uint64_t*>(value) = 0;
   return result(session::ready());
 }
@@ -286,6 +287,7 @@ cudaError cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event)
   return cudaSuccess;
 }
 cudaError cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t) {
+  if (event == nullptr) return result(1);
   session::Event* made = nullptr;
   int error = session::event_create(made, cudaEventDisableTiming | cudaEventInterprocess);
   if (error == 0) cudart::hand_out(event, made);

@@ -1,3 +1,4 @@
+#include "session/host_memory.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -103,7 +104,9 @@ cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, void* graph, void* 
                                         const void*, size_t count, int mode) {
   session::Call call;
   auto* into = session::state().graphs.find(graph);
-  if (into == nullptr) return result(1);
+  if (into == nullptr || count > into->nodes.size() ||
+      (count > 0 && !session::mapped(after, count * sizeof *after)))
+    return result(1);
   std::vector<session::Node*> nodes;
   for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
   return result(session::capture_begin(stream, mode, into, nodes));

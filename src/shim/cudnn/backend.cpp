@@ -42,8 +42,7 @@ namespace {
 cudnnStatus_t bad(const char* why) { return fail(CUDNN_STATUS_BAD_PARAM, why); }
 
 Descriptor* as_descriptor(cudnnBackendDescriptor_t handle) {
-  auto* own = static_cast<Descriptor*>(handle);
-  return own && own->node ? own : nullptr;
+  return session::find_handle<Descriptor>(handle);
 }
 
 // Plans by the number in their JSON text, so that a caller that caches plans as text can come back
@@ -244,17 +243,16 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
   if (!descriptor) return bad("cudnnBackendCreateDescriptor: descriptor is null");
   if (kind < 0 || kind > 99)
     return fail(CUDNN_STATUS_NOT_SUPPORTED, "unknown kind of backend descriptor");
-  auto* own = new (std::nothrow) Descriptor;
-  if (!own) return CUDNN_STATUS_ALLOC_FAILED;
-  own->node = std::make_shared<Node>();
-  own->node->kind = kind;
-  *descriptor = own;
-  return CUDNN_STATUS_SUCCESS;
+  auto node = std::make_shared<Node>();
+  node->kind = kind;
+  *descriptor = session::make_handle<Descriptor>(std::move(node));
+  return *descriptor ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
 
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
   session::Call call;
-  delete static_cast<Descriptor*>(descriptor);
+  if (descriptor && !session::drop_handle<Descriptor>(descriptor))
+    return bad("not a living backend descriptor");
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -269,7 +267,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   session::Call call;
   Descriptor* own = as_descriptor(descriptor);
   std::size_t element = attribute_bytes(type);
-  if (!own || element == 0 || count < 0 || (count > 0 && !array))
+  // No attribute has more elements; an array of that length would not be in memory either.
+  constexpr std::int64_t most = 1 << 16;
+  if (!own || element == 0 || count < 0 || count > most || (count > 0 && !array))
     return bad("cudnnBackendSetAttribute: arguments");
   if (own->node->finalized)
     return fail(CUDNN_STATUS_NOT_INITIALIZED, "the descriptor is finalized already");

@@ -117,24 +117,24 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descr
   return cudnnSetConvolutionNdDescriptor(descriptor, 2, padding, stride, dilation, mode, compute);
 }
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups) {
-  if (!descriptor || groups < 1) return bad("group count");
+  if (!as<ConvolutionDesc>(descriptor) || groups < 1) return bad("group count");
   as<ConvolutionDesc>(descriptor)->groups = groups;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int* groups) {
-  if (!descriptor || !groups) return bad("group count");
+  if (!as<ConvolutionDesc>(descriptor) || !groups) return bad("group count");
   *groups = as<ConvolutionDesc>(descriptor)->groups;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descriptor,
                                           cudnnMathType_t type) {
-  if (!descriptor) return bad("convolution descriptor is null");
+  if (!as<ConvolutionDesc>(descriptor)) return bad("convolution descriptor is null");
   as<ConvolutionDesc>(descriptor)->math_type = type;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t descriptor,
                                           cudnnMathType_t* type) {
-  if (!descriptor || !type) return bad("convolution descriptor is null");
+  if (!as<ConvolutionDesc>(descriptor) || !type) return bad("convolution descriptor is null");
   *type = static_cast<cudnnMathType_t>(as<ConvolutionDesc>(descriptor)->math_type);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -276,7 +276,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
                                       cudnnTensorDescriptor_t y, void* y_data) {
   MAYA_CUDNN_ENTER(handle);
   auto work = describe(as<Tensor>(x), as<Filter>(w), as<ConvolutionDesc>(conv), Direction::forward);
-  if (!work || !y || !alpha || !beta)
+  if (!work || !as<Tensor>(y) || !alpha || !beta)
     return bad("cudnnConvolutionForward: descriptors do not fit together");
   return status_of(session::submit(own->stream, *work, "cudnnConvolutionForward",
                                    {session::writes(y_data, as<Tensor>(y)->bytes())}));
@@ -289,7 +289,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnTensorDescriptor_t y, void* y_data) {
   MAYA_CUDNN_ENTER(handle);
   auto work = describe(as<Tensor>(x), as<Filter>(w), as<ConvolutionDesc>(conv), Direction::forward);
-  if (!work || !y || !alpha)
+  if (!work || !as<Tensor>(y) || !alpha)
     return bad("cudnnConvolutionBiasActivationForward: descriptors do not fit together");
   work->epilogue = epilogue_of(as<Activation>(activation));
   return status_of(session::submit(own->stream, *work, "cudnnConvolutionBiasActivationForward",

@@ -91,18 +91,15 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   std::snprintf(text, sizeof text, "%d.%d.%d", version() / kThousand, version() % kThousand / 100,
                 version() % 100);
   session::note_version("cudnn", text);
-  *handle = reinterpret_cast<cudnnHandle_t>(new Handle);
-  return CUDNN_STATUS_SUCCESS;
+  *handle = static_cast<cudnnHandle_t>(session::make_handle<Handle>());
+  return *handle ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
 
-// The few bytes of a handle stay allocated, so that use after destroy is told apart from a live
-// one.
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   session::Call call;
-  Handle* own = alive(handle);
-  if (!own) return fail(CUDNN_STATUS_NOT_INITIALIZED, "handle is null or destroyed");
-  own->magic = Handle::kDead;
-  return CUDNN_STATUS_SUCCESS;
+  return session::drop_handle<Handle>(handle)
+             ? CUDNN_STATUS_SUCCESS
+             : fail(CUDNN_STATUS_NOT_INITIALIZED, "handle is null or destroyed");
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, CUstream_st* stream) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "abi/cudnn.h"
-#include "session/session.h"
+#include "session/handles.h"
 #include "shim/common/element.h"
 
 namespace maya::shim::cudnn {
@@ -12,16 +12,12 @@ namespace maya::shim::cudnn {
 using namespace maya::abi;
 
 struct Handle {
-  static constexpr std::uint32_t kAlive = 0x4d44'4e31, kDead = 0x4d44'4e30;
-  std::uint32_t magic{kAlive};
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn");
   void* stream{};
 };
 
-// nullptr for a handle that is null or destroyed.
-inline Handle* alive(cudnnHandle_t handle) {
-  auto* own = reinterpret_cast<Handle*>(handle);
-  return own && own->magic == Handle::kAlive ? own : nullptr;
-}
+// nullptr for what is no living handle.
+inline Handle* alive(cudnnHandle_t handle) { return session::find_handle<Handle>(handle); }
 
 inline cudnnStatus_t status_of(int cuda_error) {
   return cuda_error == 0   ? CUDNN_STATUS_SUCCESS

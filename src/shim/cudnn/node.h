@@ -91,6 +91,7 @@ struct Node {
 };
 
 struct Descriptor {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("cudnn backend");
   NodePtr node;
 };
 

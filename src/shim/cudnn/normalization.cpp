@@ -63,7 +63,7 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
     cudnnActivationDescriptor_t, std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !size) return bad("x or size is null");
+  if (!as<Tensor>(x) || !size) return bad("x or size is null");
   // Partial sums of the channels-last kernels: two floats a channel and thread block.
   auto* tensor = as<Tensor>(x);
   *size = tensor->channels_last()
@@ -77,7 +77,7 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
     cudnnTensorDescriptor_t, cudnnTensorDescriptor_t, cudnnActivationDescriptor_t,
     std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !size) return bad("x or size is null");
+  if (!as<Tensor>(x) || !size) return bad("x or size is null");
   auto* tensor = as<Tensor>(x);
   *size = tensor->channels_last()
               ? static_cast<std::size_t>(tensor->dims[1]) * 8 * session::gpu().sms
@@ -88,7 +88,7 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t, cudnnBatchNormOps_t ops,
     cudnnActivationDescriptor_t, cudnnTensorDescriptor_t x, std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !size) return bad("x or size is null");
+  if (!as<Tensor>(x) || !size) return bad("x or size is null");
   *size = reserve_bytes(*as<Tensor>(x), ops);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -101,7 +101,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     void* saved_mean, void* saved_variance, cudnnActivationDescriptor_t, void*, std::size_t, void*,
     std::size_t) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !y || epsilon < 0)
+  if (!as<Tensor>(x) || !as<Tensor>(y) || epsilon < 0)
     return bad("cudnnBatchNormalizationForwardTrainingEx: a descriptor is null");
   std::uint64_t channels = channel_bytes(as<Tensor>(parameters));
   auto touch = [&](void* at) {
@@ -128,7 +128,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const void*, cudnnTensorDescriptor_t y, void* y_data, cudnnTensorDescriptor_t, const void*,
     const void*, const void*, const void*, double) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !y) return bad("cudnnBatchNormalizationForwardInference: a descriptor is null");
+  if (!as<Tensor>(x) || !as<Tensor>(y))
+    return bad("cudnnBatchNormalizationForwardInference: a descriptor is null");
   // With fixed statistics it is a scale and a shift of every element.
   Pointwise work;
   work.elements = as<Tensor>(x)->elements();
@@ -146,7 +147,8 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     cudnnTensorDescriptor_t parameters, const void*, const void*, void* dscale, void* dbias, double,
     const void*, const void*, cudnnActivationDescriptor_t, void*, std::size_t, void*, std::size_t) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !dx) return bad("cudnnBatchNormalizationBackwardEx: a descriptor is null");
+  if (!as<Tensor>(x) || !as<Tensor>(dx))
+    return bad("cudnnBatchNormalizationBackwardEx: a descriptor is null");
   std::uint64_t channels = channel_bytes(as<Tensor>(parameters));
   return status_of(
       session::submit(own->stream, describe(*as<Tensor>(x), mode, Direction::backward, ops),

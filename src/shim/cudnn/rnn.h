@@ -11,6 +11,7 @@
 namespace maya::shim::cudnn {
 
 struct RnnShape {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn RnnShape");
   int cell{CUDNN_LSTM}, bias{CUDNN_RNN_DOUBLE_BIAS}, direction{}, input_mode{}, type{}, precision{},
       math{};
   int input{}, hidden{}, projection{}, layers{1};
@@ -23,6 +24,7 @@ struct RnnShape {
 };
 
 struct RnnData {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn RnnData");
   int type{}, layout{}, max_length{}, batch{}, vector{};
 };
 

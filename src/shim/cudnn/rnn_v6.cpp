@@ -72,17 +72,17 @@ cudnnStatus_t cudnnSetRNNDescriptor_v6(cudnnHandle_t, cudnnRNNDescriptor_t descr
 }
 cudnnStatus_t cudnnSetRNNProjectionLayers(cudnnHandle_t, cudnnRNNDescriptor_t descriptor,
                                           const int projection, const int) {
-  if (!descriptor || projection < 0) return bad("cudnnSetRNNProjectionLayers");
+  if (!as<RnnShape>(descriptor) || projection < 0) return bad("cudnnSetRNNProjectionLayers");
   as<RnnShape>(descriptor)->projection = projection;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetRNNMatrixMathType(cudnnRNNDescriptor_t descriptor, cudnnMathType_t math) {
-  if (!descriptor) return bad("RNN descriptor is null");
+  if (!as<RnnShape>(descriptor)) return bad("RNN descriptor is null");
   as<RnnShape>(descriptor)->math = math;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetRNNBiasMode(cudnnRNNDescriptor_t descriptor, cudnnRNNBiasMode_t mode) {
-  if (!descriptor) return bad("RNN descriptor is null");
+  if (!as<RnnShape>(descriptor)) return bad("RNN descriptor is null");
   as<RnnShape>(descriptor)->bias = mode;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -90,7 +90,8 @@ cudnnStatus_t cudnnGetRNNParamsSize(cudnnHandle_t handle, cudnnRNNDescriptor_t d
                                     cudnnTensorDescriptor_t x, std::size_t* size,
                                     cudnnDataType_t type) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor || !x || !size) return bad("cudnnGetRNNParamsSize: arguments");
+  if (!as<RnnShape>(descriptor) || !as<Tensor>(x) || !size)
+    return bad("cudnnGetRNNParamsSize: arguments");
   auto* rnn = as<RnnShape>(descriptor);
   rnn->type = type;
   *size = static_cast<std::size_t>(
@@ -103,7 +104,8 @@ cudnnStatus_t cudnnGetRNNLinLayerMatrixParams(cudnnHandle_t handle, cudnnRNNDesc
                                               const int linear, cudnnFilterDescriptor_t filter,
                                               void** address) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor || !x) return bad("cudnnGetRNNLinLayerMatrixParams: arguments");
+  if (!as<RnnShape>(descriptor) || !as<Tensor>(x))
+    return bad("cudnnGetRNNLinLayerMatrixParams: arguments");
   RnnShape rnn = with_input(*as<RnnShape>(descriptor), *as<Tensor>(x));
   return parameter(rnn, matrix(rnn, pseudo_layer, linear), weights, as<Filter>(filter), address);
 }
@@ -113,7 +115,8 @@ cudnnStatus_t cudnnGetRNNLinLayerBiasParams(cudnnHandle_t handle, cudnnRNNDescri
                                             const int linear, cudnnFilterDescriptor_t filter,
                                             void** address) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor || !x) return bad("cudnnGetRNNLinLayerBiasParams: arguments");
+  if (!as<RnnShape>(descriptor) || !as<Tensor>(x))
+    return bad("cudnnGetRNNLinLayerBiasParams: arguments");
   RnnShape rnn = with_input(*as<RnnShape>(descriptor), *as<Tensor>(x));
   return parameter(rnn, bias(rnn, pseudo_layer, linear), weights, as<Filter>(filter), address);
 }
@@ -121,7 +124,8 @@ cudnnStatus_t cudnnGetRNNWorkspaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_
                                        const int length, const cudnnTensorDescriptor_t* x,
                                        std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor || !x || !size || length <= 0) return bad("cudnnGetRNNWorkspaceSize: arguments");
+  if (!as<RnnShape>(descriptor) || !x || !size || length <= 0)
+    return bad("cudnnGetRNNWorkspaceSize: arguments");
   *size = workspace_bytes(*as<RnnShape>(descriptor), length, as<Tensor>(x[0])->dims[0]);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -129,7 +133,7 @@ cudnnStatus_t cudnnGetRNNTrainingReserveSize(cudnnHandle_t handle, cudnnRNNDescr
                                              const int length, const cudnnTensorDescriptor_t* x,
                                              std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor || !x || !size || length <= 0)
+  if (!as<RnnShape>(descriptor) || !x || !size || length <= 0)
     return bad("cudnnGetRNNTrainingReserveSize: arguments");
   *size = reserve_bytes(*as<RnnShape>(descriptor), length, as<Tensor>(x[0])->dims[0]);
   return CUDNN_STATUS_SUCCESS;
@@ -179,7 +183,7 @@ cudnnStatus_t cudnnRNNBackwardWeights(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       const void*, std::size_t) {
   MAYA_CUDNN_ENTER(handle);
   return run(*own, as<RnnShape>(descriptor), length, x, Direction::weight_gradient,
-             "cudnnRNNBackwardWeights", dw_data, dw ? as<Filter>(dw)->bytes() : 0);
+             "cudnnRNNBackwardWeights", dw_data, as<Filter>(dw) ? as<Filter>(dw)->bytes() : 0);
 }
 
 }  // extern "C"

@@ -122,14 +122,14 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t descrip
   MAYA_CUDNN_ENTER(handle);
   auto* rnn = as<RnnShape>(descriptor);
   auto* data = as<RnnData>(x);
-  if (!rnn || !data || !y) return bad("cudnnRNNForward: a descriptor is null");
+  if (!rnn || !data || !as<RnnData>(y)) return bad("cudnnRNNForward: a descriptor is null");
   std::uint64_t out = bytes(*as<RnnData>(y));
-  return status_of(
-      session::submit(own->stream, work_of(*rnn, data->max_length, data->batch, Direction::forward),
-                      "cudnnRNNForward",
-                      {session::writes(y_data, out),
-                       session::writes(hy ? hy : y_data, hy && h ? as<Tensor>(h)->bytes() : out),
-                       session::writes(cy ? cy : y_data, cy && c ? as<Tensor>(c)->bytes() : out)}));
+  return status_of(session::submit(
+      own->stream, work_of(*rnn, data->max_length, data->batch, Direction::forward),
+      "cudnnRNNForward",
+      {session::writes(y_data, out),
+       session::writes(hy ? hy : y_data, hy && as<Tensor>(h) ? as<Tensor>(h)->bytes() : out),
+       session::writes(cy ? cy : y_data, cy && as<Tensor>(c) ? as<Tensor>(c)->bytes() : out)}));
 }
 cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t descriptor,
                                       const int[], cudnnRNNDataDescriptor_t, const void*,
@@ -147,8 +147,8 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
       own->stream, work_of(*rnn, data->max_length, data->batch, Direction::data_gradient),
       "cudnnRNNBackwardData_v8",
       {session::writes(dx, in),
-       session::writes(dhx ? dhx : dx, dhx && h ? as<Tensor>(h)->bytes() : in),
-       session::writes(dcx ? dcx : dx, dcx && c ? as<Tensor>(c)->bytes() : in)}));
+       session::writes(dhx ? dhx : dx, dhx && as<Tensor>(h) ? as<Tensor>(h)->bytes() : in),
+       session::writes(dcx ? dcx : dx, dcx && as<Tensor>(c) ? as<Tensor>(c)->bytes() : in)}));
 }
 cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t descriptor,
                                          cudnnWgradMode_t, const int[], cudnnRNNDataDescriptor_t x,

@@ -100,7 +100,7 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, std::size_t* size)
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x, std::size_t* size) {
-  if (!x || !size) return bad("tensor descriptor or size is null");
+  if (!as<Tensor>(x) || !size) return bad("tensor descriptor or size is null");
   *size = static_cast<std::size_t>((as<Tensor>(x)->elements() + 7) / 8);
   return CUDNN_STATUS_SUCCESS;
 }
@@ -124,7 +124,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t descriptor,
                                             cudnnHandle_t handle, float probability, void* states,
                                             std::size_t bytes, unsigned long long seed) {
   MAYA_CUDNN_ENTER(handle);
-  if (!descriptor) return bad("dropout descriptor is null");
+  if (!as<Dropout>(descriptor)) return bad("dropout descriptor is null");
   *as<Dropout>(descriptor) = {probability, states, bytes, seed};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -132,7 +132,7 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, cudnnDropoutDescriptor_t
                                   cudnnTensorDescriptor_t x, const void*, cudnnTensorDescriptor_t y,
                                   void* y_data, void*, std::size_t) {
   MAYA_CUDNN_ENTER(handle);
-  if (!x || !y) return bad("a tensor descriptor is null");
+  if (!as<Tensor>(x) || !as<Tensor>(y)) return bad("a tensor descriptor is null");
   Random work;
   work.elements = as<Tensor>(x)->elements(), work.dtype = dtype_of(as<Tensor>(x)->type),
   work.dropout = true;
@@ -167,7 +167,7 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t
                                   cudnnTensorDescriptor_t y, void* data) {
   MAYA_CUDNN_ENTER(handle);
   return pool(*own, "cudnnPoolingForward", as<Pooling>(pooling), as<Tensor>(x), as<Tensor>(y), data,
-              y ? as<Tensor>(y)->bytes() : 0, Direction::forward);
+              as<Tensor>(y) ? as<Tensor>(y)->bytes() : 0, Direction::forward);
 }
 cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_t pooling,
                                    const void*, cudnnTensorDescriptor_t y, const void*,
@@ -176,7 +176,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                                    void* data) {
   MAYA_CUDNN_ENTER(handle);
   return pool(*own, "cudnnPoolingBackward", as<Pooling>(pooling), as<Tensor>(dx), as<Tensor>(y),
-              data, dx ? as<Tensor>(dx)->bytes() : 0, Direction::backward);
+              data, as<Tensor>(dx) ? as<Tensor>(dx)->bytes() : 0, Direction::backward);
 }
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t, const void*,
@@ -213,7 +213,7 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y, 
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y, void* data,
                              const void*) {
   MAYA_CUDNN_ENTER(handle);
-  if (!y) return bad("a tensor descriptor is null");
+  if (!as<Tensor>(y)) return bad("a tensor descriptor is null");
   Fill work;
   work.bytes = static_cast<std::int64_t>(as<Tensor>(y)->bytes());
   return status_of(session::submit(own->stream, work, "cudnnSetTensor",
@@ -229,7 +229,7 @@ cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle, cudnnReduceTe
                                              cudnnTensorDescriptor_t, cudnnTensorDescriptor_t c,
                                              std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!c || !size) return bad("cudnnGetReductionWorkspaceSize: arguments");
+  if (!as<Tensor>(c) || !size) return bad("cudnnGetReductionWorkspaceSize: arguments");
   *size = as<Tensor>(c)->bytes();
   return CUDNN_STATUS_SUCCESS;
 }
@@ -238,7 +238,7 @@ cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, cudnnReduceTensorDescripto
                                 cudnnTensorDescriptor_t a, const void*, const void*,
                                 cudnnTensorDescriptor_t c, void* data) {
   MAYA_CUDNN_ENTER(handle);
-  if (!a || !c) return bad("a tensor descriptor is null");
+  if (!as<Tensor>(a) || !as<Tensor>(c)) return bad("a tensor descriptor is null");
   Reduction work;
   work.inputs = as<Tensor>(a)->elements(), work.outputs = as<Tensor>(c)->elements();
   work.in = dtype_of(as<Tensor>(a)->type), work.out = dtype_of(as<Tensor>(c)->type);
@@ -253,21 +253,21 @@ cudnnStatus_t cudnnDestroyCTCLossDescriptor(cudnnCTCLossDescriptor_t descriptor)
   return destroy<CtcLoss>(descriptor);
 }
 cudnnStatus_t cudnnSetCTCLossDescriptor(cudnnCTCLossDescriptor_t descriptor, cudnnDataType_t type) {
-  if (!descriptor) return bad("CTC loss descriptor is null");
+  if (!as<CtcLoss>(descriptor)) return bad("CTC loss descriptor is null");
   *as<CtcLoss>(descriptor) = {type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t descriptor, cudnnDataType_t type,
                                           cudnnLossNormalizationMode_t mode,
                                           cudnnNanPropagation_t gradient) {
-  if (!descriptor) return bad("CTC loss descriptor is null");
+  if (!as<CtcLoss>(descriptor)) return bad("CTC loss descriptor is null");
   *as<CtcLoss>(descriptor) = {type, mode, gradient};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t descriptor,
                                            cudnnDataType_t type, cudnnLossNormalizationMode_t mode,
                                            cudnnNanPropagation_t gradient, int max_label) {
-  if (!descriptor) return bad("CTC loss descriptor is null");
+  if (!as<CtcLoss>(descriptor)) return bad("CTC loss descriptor is null");
   *as<CtcLoss>(descriptor) = {type, mode, gradient, max_label};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -275,7 +275,7 @@ cudnnStatus_t cudnnSetCTCLossDescriptor_v8(cudnnCTCLossDescriptor_t descriptor,
 cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t descriptor,
                                            cudnnDataType_t type, cudnnLossNormalizationMode_t mode,
                                            int gradient, int max_label) {
-  if (!descriptor) return bad("CTC loss descriptor is null");
+  if (!as<CtcLoss>(descriptor)) return bad("CTC loss descriptor is null");
   *as<CtcLoss>(descriptor) = {type, mode, gradient, max_label};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -286,7 +286,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle,
                                            const int*, cudnnCTCLossAlgo_t, cudnnCTCLossDescriptor_t,
                                            std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!probabilities || !size) return bad("cudnnGetCTCLossWorkspaceSize: arguments");
+  if (!as<Tensor>(probabilities) || !size) return bad("cudnnGetCTCLossWorkspaceSize: arguments");
   *size = as<Tensor>(probabilities)->bytes() * 2;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -295,7 +295,7 @@ cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLoss
                                               cudnnTensorDescriptor_t probabilities,
                                               cudnnTensorDescriptor_t, std::size_t* size) {
   MAYA_CUDNN_ENTER(handle);
-  if (!probabilities || !size) return bad("cudnnGetCTCLossWorkspaceSize_v8: arguments");
+  if (!as<Tensor>(probabilities) || !size) return bad("cudnnGetCTCLossWorkspaceSize_v8: arguments");
   *size = as<Tensor>(probabilities)->bytes() * 2;
   return CUDNN_STATUS_SUCCESS;
 }

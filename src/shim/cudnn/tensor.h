@@ -12,6 +12,7 @@ namespace maya::shim::cudnn {
 inline constexpr int kMaxDims = 8;
 
 struct Tensor {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn Tensor");
   int type{};
   int rank{};
   std::array<std::int64_t, kMaxDims> dims{}, strides{};
@@ -37,6 +38,7 @@ struct Tensor {
 };
 
 struct Filter {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn Filter");
   int type{};
   int format{};
   int rank{};
@@ -52,22 +54,26 @@ struct Filter {
 };
 
 struct ConvolutionShape {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn ConvolutionShape");
   int rank{};  // spatial
   std::array<int, kMaxDims> padding{}, stride{}, dilation{};
   int mode{}, compute_type{}, math_type{}, groups{1}, reorder{};
 };
 
 struct Pooling {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn Pooling");
   int mode{}, nan{}, rank{};
   std::array<int, kMaxDims> window{}, padding{}, stride{};
 };
 
 struct Activation {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn Activation");
   int mode{}, nan{};
   double coefficient{}, swish_beta{1};
 };
 
 struct Dropout {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn Dropout");
   float probability{};
   void* states{};
   std::size_t state_bytes{};
@@ -75,41 +81,45 @@ struct Dropout {
 };
 
 struct CtcLoss {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn CtcLoss");
   int compute_type{}, normalization{}, gradient_mode{}, max_label{};
 };
 
 struct SpatialTransformer {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn SpatialTransformer");
   int sampler{}, type{}, rank{};
   std::array<std::int64_t, kMaxDims> dims{};
 };
 
 struct OpTensor {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn OpTensor");
   int op{}, type{}, nan{};
 };
 
 struct ReduceTensor {
+  static constexpr session::HandleKind kind = session::handle_kind("cudnn ReduceTensor");
   int op{}, type{}, nan{}, indices{}, index_type{};
 };
 
-// A descriptor of cuDNN's type T* as ours.
-template <class Own, class T>
-Own* as(T* descriptor) {
-  return reinterpret_cast<Own*>(const_cast<std::remove_const_t<T>*>(descriptor));
+// What a descriptor of cuDNN's stands for; nullptr for what is no living descriptor of that kind.
+template <class Own>
+Own* as(const void* descriptor) {
+  return session::find_handle<Own>(descriptor);
 }
 
 template <class Own, class T>
 cudnnStatus_t create(T** descriptor) {
   if (!descriptor) return fail(CUDNN_STATUS_BAD_PARAM, "descriptor pointer is null");
-  Own* own = new (std::nothrow) Own;
-  if (!own) return CUDNN_STATUS_ALLOC_FAILED;
-  *descriptor = reinterpret_cast<T*>(own);
-  return CUDNN_STATUS_SUCCESS;
+  *descriptor = static_cast<T*>(session::make_handle<Own>());
+  return *descriptor ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
 
-template <class Own, class T>
-cudnnStatus_t destroy(T* descriptor) {
-  delete reinterpret_cast<Own*>(descriptor);
-  return CUDNN_STATUS_SUCCESS;
+template <class Own>
+cudnnStatus_t destroy(const void* descriptor) {
+  if (!descriptor) return CUDNN_STATUS_SUCCESS;
+  return session::drop_handle<Own>(descriptor)
+             ? CUDNN_STATUS_SUCCESS
+             : fail(CUDNN_STATUS_BAD_PARAM, "not a living descriptor of this kind");
 }
 
 }  // namespace maya::shim::cudnn

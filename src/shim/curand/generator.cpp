@@ -1,8 +1,6 @@
 // cuRAND's host interface: numbers nobody reads, of the size that was asked for.
-#include <new>
-
 #include "abi/curand.h"
-#include "session/session.h"
+#include "session/handles.h"
 #include "shim/common/element.h"
 
 using namespace maya::abi;
@@ -11,12 +9,15 @@ using namespace maya;
 namespace {
 
 struct Generator {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("curand");
   int type{};
   void* stream{};
   bool host{};
 };
 
-Generator* as_generator(curandGenerator_st* handle) { return reinterpret_cast<Generator*>(handle); }
+Generator* as_generator(curandGenerator_st* handle) {
+  return session::find_handle<Generator>(handle);
+}
 
 curandStatus generate(curandGenerator_st* handle, const char* name, void* to, std::size_t count,
                       DType type, bool pairs) {
@@ -37,14 +38,13 @@ curandStatus generate(curandGenerator_st* handle, const char* name, void* to, st
 curandStatus create(curandGenerator_st** handle, int type, bool host) {
   session::Call call;
   if (!handle) return CURAND_STATUS_NOT_INITIALIZED;
-  auto* own = new (std::nothrow) Generator{type, nullptr, host};
-  if (!own) return CURAND_STATUS_ALLOCATION_FAILED;
-  *handle = reinterpret_cast<curandGenerator_st*>(own);
-  return CURAND_STATUS_SUCCESS;
+  *handle = static_cast<curandGenerator_st*>(
+      session::make_handle<Generator>(type, static_cast<void*>(nullptr), host));
+  return *handle ? CURAND_STATUS_SUCCESS : CURAND_STATUS_ALLOCATION_FAILED;
 }
 
 curandStatus checked(curandGenerator_st* handle) {
-  return handle ? CURAND_STATUS_SUCCESS : CURAND_STATUS_NOT_INITIALIZED;
+  return as_generator(handle) ? CURAND_STATUS_SUCCESS : CURAND_STATUS_NOT_INITIALIZED;
 }
 
 }  // namespace
@@ -59,9 +59,8 @@ curandStatus curandCreateGeneratorHost(curandGenerator_st** handle, curandRngTyp
 }
 curandStatus curandDestroyGenerator(curandGenerator_st* handle) {
   session::Call call;
-  if (!handle) return CURAND_STATUS_NOT_INITIALIZED;
-  delete as_generator(handle);
-  return CURAND_STATUS_SUCCESS;
+  return session::drop_handle<Generator>(handle) ? CURAND_STATUS_SUCCESS
+                                                 : CURAND_STATUS_NOT_INITIALIZED;
 }
 curandStatus curandGetVersion(int* version) {
   if (!version) return CURAND_STATUS_OUT_OF_RANGE;
@@ -69,7 +68,7 @@ curandStatus curandGetVersion(int* version) {
   return CURAND_STATUS_SUCCESS;
 }
 curandStatus curandSetStream(curandGenerator_st* handle, CUstream_st* stream) {
-  if (!handle) return CURAND_STATUS_NOT_INITIALIZED;
+  if (!as_generator(handle)) return CURAND_STATUS_NOT_INITIALIZED;
   as_generator(handle)->stream = stream;
   return CURAND_STATUS_SUCCESS;
 }

@@ -15,7 +15,7 @@ extern "C" {
   }                                                                                                \
   cusolverStatus_t cusolverDn##L##getrf(MAYA_H, int m, int n, void* a, int lda, void*,             \
                                         int* pivots, int* info) {                                  \
-    if (pivots && handle && std::min(m, n) > 0) {                                                  \
+    if (pivots && as(handle) && std::min(m, n) > 0) {                                              \
       std::vector<int> order(static_cast<std::size_t>(std::min(m, n)));                            \
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i) + 1;           \
       maya::session::write_device(pivots, order.data(), order.size() * sizeof(int));               \
@@ -58,7 +58,7 @@ MAYA_LU(Z)
     cusolverStatus_t status = factor(as(handle), "cusolverDn" #L "potrsBatched", kLetter##L, n,    \
                                      nrhs, batch, 2.0 * n * n * nrhs, {}, nullptr);                \
     int zero = 0;                                                                                  \
-    if (info && handle) maya::session::write_device(info, &zero, sizeof zero);                     \
+    if (info && as(handle)) maya::session::write_device(info, &zero, sizeof zero);                 \
     return status;                                                                                 \
   }                                                                                                \
   cusolverStatus_t cusolverDn##L##potri_bufferSize(MAYA_H, cublasFillMode_t, int n, void*, int,    \
@@ -137,7 +137,7 @@ MAYA_INDEFINITE(Z)
   cusolverStatus_t cusolverDn##P##gesv_bufferSize(MAYA_H, int n, int nrhs, void*, int, int*,   \
                                                   void*, int, void*, int, void*,               \
                                                   std::size_t* bytes) {                        \
-    if (!handle || !bytes) return CUSOLVER_STATUS_INVALID_VALUE;                               \
+    if (!as(handle) || !bytes) return CUSOLVER_STATUS_INVALID_VALUE;                           \
     *bytes = static_cast<std::size_t>(                                                         \
         maya::shim::bytes_of(kLetter##L, std::int64_t{n} * (n + 2 * nrhs)));                   \
     return CUSOLVER_STATUS_SUCCESS;                                                            \
@@ -152,7 +152,7 @@ MAYA_INDEFINITE(Z)
   cusolverStatus_t cusolverDn##P##gels_bufferSize(MAYA_H, int m, int n, int nrhs, void*, int,  \
                                                   void*, int, void*, int, void*,               \
                                                   std::size_t* bytes) {                        \
-    if (!handle || !bytes) return CUSOLVER_STATUS_INVALID_VALUE;                               \
+    if (!as(handle) || !bytes) return CUSOLVER_STATUS_INVALID_VALUE;                           \
     *bytes = static_cast<std::size_t>(                                                         \
         maya::shim::bytes_of(kLetter##L, std::int64_t{m} * (n + 2 * nrhs)));                   \
     return CUSOLVER_STATUS_SUCCESS;                                                            \

@@ -9,7 +9,7 @@
 
 #include "abi/cusolver.h"
 #include "maya/op.h"
-#include "session/session.h"
+#include "session/handles.h"
 #include "shim/common/element.h"
 
 namespace maya::shim::cusolver {
@@ -17,12 +17,11 @@ namespace maya::shim::cusolver {
 using namespace maya::abi;
 
 struct Handle {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("cusolver");
   void* stream{};
 };
-template <class T>
-Handle* as(T* handle) {
-  return reinterpret_cast<Handle*>(handle);
-}
+// nullptr for what is no living handle.
+inline Handle* as(const void* handle) { return session::find_handle<Handle>(handle); }
 
 inline double lu(double m, double n) {
   double k = std::min(m, n);
@@ -54,7 +53,9 @@ inline cusolverStatus_t factor(Handle* handle, const char* name, DType type, std
   if (!handle) return CUSOLVER_STATUS_NOT_INITIALIZED;
   if (m < 0 || n < 0 || batch < 0) return CUSOLVER_STATUS_INVALID_VALUE;
   if (info && batch > 0) {
-    std::vector<int> zeros(static_cast<std::size_t>(batch), 0);
+    // Of very many nothing need be stored: what nobody wrote reads as zero.
+    constexpr std::int64_t most = 1 << 20;
+    std::vector<int> zeros(static_cast<std::size_t>(std::min<std::int64_t>(batch, most)), 0);
     session::write_device(info, zeros.data(), zeros.size() * sizeof(int));
   }
   if (m == 0 || n == 0 || batch == 0) return CUSOLVER_STATUS_SUCCESS;
@@ -73,7 +74,7 @@ inline cusolverStatus_t factor(Handle* handle, const char* name, DType type, std
 
 // Scratch in elements, as the typed *_bufferSize calls report it.
 inline cusolverStatus_t scratch(const void* handle, std::int64_t elements, int* size) {
-  if (!handle) return CUSOLVER_STATUS_NOT_INITIALIZED;
+  if (!as(handle)) return CUSOLVER_STATUS_NOT_INITIALIZED;
   if (!size || elements < 0) return CUSOLVER_STATUS_INVALID_VALUE;
   *size = static_cast<int>(std::min<std::int64_t>(elements, 0x7fffffff));
   return CUSOLVER_STATUS_SUCCESS;
@@ -81,7 +82,7 @@ inline cusolverStatus_t scratch(const void* handle, std::int64_t elements, int* 
 // Scratch in bytes on device and host, as the generic calls report it.
 inline cusolverStatus_t scratch(const void* handle, std::int64_t elements, int type,
                                 std::size_t* device, std::size_t* host) {
-  if (!handle) return CUSOLVER_STATUS_NOT_INITIALIZED;
+  if (!as(handle)) return CUSOLVER_STATUS_NOT_INITIALIZED;
   if (!device || elements < 0) return CUSOLVER_STATUS_INVALID_VALUE;
   *device = static_cast<std::size_t>(bytes_of(dtype_of(type), elements));
   if (host) *host = 0;

@@ -1,4 +1,5 @@
 // Eigenvalues and singular values: divide and conquer, Jacobi, approximate, batched.
+#include "session/host_memory.h"
 #include "shim/cusolver/factor.h"
 
 using namespace maya::abi;
@@ -87,8 +88,11 @@ MAYA_EIGEN(Z, heevd, heevj)
       MAYA_H, cusolverEigMode_t mode, int, int m, int n, const void*, int, long long, void*,       \
       long long, void*, int, long long, void*, int, long long, void*, int, int* info,              \
       double* residuals, int batch) {                                                              \
-    if (residuals)                                                                                 \
-      for (int i = 0; i < batch; ++i) residuals[i] = 0;                                            \
+    if (residuals && batch > 0) {                                                                  \
+      if (!maya::session::mapped(residuals, sizeof(double) * static_cast<std::size_t>(batch)))     \
+        return CUSOLVER_STATUS_INVALID_VALUE;                                                      \
+      std::fill_n(residuals, batch, 0.0);                                                          \
+    }                                                                                              \
     return factor(as(handle), "cusolverDn" #L "gesvdaStridedBatched", kLetter##L, m, n, batch,     \
                   singular_values(m, n, mode == CUSOLVER_EIG_MODE_VECTOR), {}, info);              \
   }

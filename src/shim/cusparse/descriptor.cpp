@@ -16,10 +16,7 @@ void give(T* to, V value) {
 extern "C" {
 
 cusparseStatus_t cusparseCreate(cusparseHandle_t* handle) { return make(handle, Handle{}); }
-cusparseStatus_t cusparseDestroy(cusparseHandle_t handle) {
-  delete as<Handle>(handle);
-  return kOk;
-}
+cusparseStatus_t cusparseDestroy(cusparseHandle_t handle) { return drop<Handle>(handle); }
 cusparseStatus_t cusparseGetVersion(cusparseHandle_t, int* version) {
   if (!version) return kBad;
   *version = 12700;
@@ -28,7 +25,7 @@ cusparseStatus_t cusparseGetVersion(cusparseHandle_t, int* version) {
 cusparseStatus_t cusparseGetProperty(libraryPropertyType type, int* value) {
   const int version[] = {12, 7, 0};
   if (!value) return kBad;
-  *value = version[static_cast<int>(type) % 3];
+  *value = version[static_cast<unsigned>(type) % 3];
   return kOk;
 }
 const char* cusparseGetErrorName(cusparseStatus_t status) {
@@ -53,22 +50,22 @@ const char* cusparseGetErrorName(cusparseStatus_t status) {
 }
 const char* cusparseGetErrorString(cusparseStatus_t status) { return cusparseGetErrorName(status); }
 cusparseStatus_t cusparseSetStream(cusparseHandle_t handle, CUstream_st* stream) {
-  if (!handle) return CUSPARSE_STATUS_NOT_INITIALIZED;
+  if (!as<Handle>(handle)) return CUSPARSE_STATUS_NOT_INITIALIZED;
   as<Handle>(handle)->stream = stream;
   return kOk;
 }
 cusparseStatus_t cusparseGetStream(cusparseHandle_t handle, CUstream_st** stream) {
-  if (!handle || !stream) return kBad;
+  if (!as<Handle>(handle) || !stream) return kBad;
   *stream = static_cast<CUstream_st*>(as<Handle>(handle)->stream);
   return kOk;
 }
 cusparseStatus_t cusparseSetPointerMode(cusparseHandle_t handle, cusparsePointerMode_t mode) {
-  if (!handle) return CUSPARSE_STATUS_NOT_INITIALIZED;
+  if (!as<Handle>(handle)) return CUSPARSE_STATUS_NOT_INITIALIZED;
   as<Handle>(handle)->pointer_mode = mode;
   return kOk;
 }
 cusparseStatus_t cusparseGetPointerMode(cusparseHandle_t handle, cusparsePointerMode_t* mode) {
-  if (!handle || !mode) return kBad;
+  if (!as<Handle>(handle) || !mode) return kBad;
   *mode = static_cast<cusparsePointerMode_t>(as<Handle>(handle)->pointer_mode);
   return kOk;
 }
@@ -77,17 +74,17 @@ cusparseStatus_t cusparseCreateMatDescr(cusparseMatDescr_t* descriptor) {
   return make(descriptor, MatrixTraits{});
 }
 cusparseStatus_t cusparseDestroyMatDescr(cusparseMatDescr_t descriptor) {
-  delete as<MatrixTraits>(descriptor);
-  return kOk;
+  return drop<MatrixTraits>(descriptor);
 }
-#define MAYA_TRAIT(NAME, FIELD, TYPE)                                                \
-  cusparseStatus_t cusparseSetMat##NAME(cusparseMatDescr_t descriptor, TYPE value) { \
-    if (!descriptor) return kBad;                                                    \
-    as<MatrixTraits>(descriptor)->FIELD = value;                                     \
-    return kOk;                                                                      \
-  }                                                                                  \
-  TYPE cusparseGetMat##NAME(const cusparseMatDescr_t descriptor) {                   \
-    return static_cast<TYPE>(descriptor ? as<MatrixTraits>(descriptor)->FIELD : 0);  \
+#define MAYA_TRAIT(NAME, FIELD, TYPE)                                                           \
+  cusparseStatus_t cusparseSetMat##NAME(cusparseMatDescr_t descriptor, TYPE value) {            \
+    if (!as<MatrixTraits>(descriptor)) return kBad;                                             \
+    as<MatrixTraits>(descriptor)->FIELD = value;                                                \
+    return kOk;                                                                                 \
+  }                                                                                             \
+  TYPE cusparseGetMat##NAME(const cusparseMatDescr_t descriptor) {                              \
+    return static_cast<TYPE>(as<MatrixTraits>(descriptor) ? as<MatrixTraits>(descriptor)->FIELD \
+                                                          : 0);                                 \
   }
 MAYA_TRAIT(Type, type, cusparseMatrixType_t)
 MAYA_TRAIT(FillMode, fill, cusparseFillMode_t)
@@ -119,8 +116,7 @@ cusparseStatus_t cusparseCreateCoo(cusparseSpMatDescr_t* descriptor, std::int64_
                                        values, index_type, index_type, base, type});
 }
 cusparseStatus_t cusparseDestroySpMat(cusparseConstSpMatDescr_t descriptor) {
-  delete as<SparseMatrix>(descriptor);
-  return kOk;
+  return drop<SparseMatrix>(descriptor);
 }
 cusparseStatus_t cusparseCsrSetPointers(cusparseSpMatDescr_t descriptor, void* offsets,
                                         void* indices, void* values) {
@@ -160,28 +156,28 @@ cusparseStatus_t cusparseSpMatGetSize(cusparseConstSpMatDescr_t descriptor, std:
 }
 cusparseStatus_t cusparseSpMatGetFormat(cusparseConstSpMatDescr_t descriptor,
                                         cusparseFormat_t* format) {
-  if (!descriptor || !format) return kBad;
+  if (!as<SparseMatrix>(descriptor) || !format) return kBad;
   give(format, as<SparseMatrix>(descriptor)->format);
   return kOk;
 }
 cusparseStatus_t cusparseSpMatGetIndexBase(cusparseConstSpMatDescr_t descriptor,
                                            cusparseIndexBase_t* base) {
-  if (!descriptor || !base) return kBad;
+  if (!as<SparseMatrix>(descriptor) || !base) return kBad;
   give(base, as<SparseMatrix>(descriptor)->base);
   return kOk;
 }
 cusparseStatus_t cusparseSpMatGetValues(cusparseSpMatDescr_t descriptor, void** values) {
-  if (!descriptor || !values) return kBad;
+  if (!as<SparseMatrix>(descriptor) || !values) return kBad;
   *values = as<SparseMatrix>(descriptor)->values;
   return kOk;
 }
 cusparseStatus_t cusparseSpMatSetValues(cusparseSpMatDescr_t descriptor, void* values) {
-  if (!descriptor) return kBad;
+  if (!as<SparseMatrix>(descriptor)) return kBad;
   as<SparseMatrix>(descriptor)->values = values;
   return kOk;
 }
 cusparseStatus_t cusparseSpMatGetStridedBatch(cusparseConstSpMatDescr_t descriptor, int* batch) {
-  if (!descriptor || !batch) return kBad;
+  if (!as<SparseMatrix>(descriptor) || !batch) return kBad;
   *batch = as<SparseMatrix>(descriptor)->batch;
   return kOk;
 }
@@ -206,8 +202,7 @@ cusparseStatus_t cusparseCreateConstDnMat(cusparseConstDnMatDescr_t* descriptor,
   return make(descriptor, DenseMatrix{rows, cols, ld, const_cast<void*>(values), type, order});
 }
 cusparseStatus_t cusparseDestroyDnMat(cusparseConstDnMatDescr_t descriptor) {
-  delete as<DenseMatrix>(descriptor);
-  return kOk;
+  return drop<DenseMatrix>(descriptor);
 }
 cusparseStatus_t cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t descriptor, int batch,
                                               std::int64_t stride) {
@@ -226,26 +221,25 @@ cusparseStatus_t cusparseCreateConstDnVec(cusparseConstDnVecDescr_t* descriptor,
   return make(descriptor, DenseMatrix{size, 1, size, const_cast<void*>(values), type});
 }
 cusparseStatus_t cusparseDestroyDnVec(cusparseConstDnVecDescr_t descriptor) {
-  delete as<DenseMatrix>(descriptor);
-  return kOk;
+  return drop<DenseMatrix>(descriptor);
 }
 cusparseStatus_t cusparseDnVecGetValues(cusparseDnVecDescr_t descriptor, void** values) {
-  if (!descriptor || !values) return kBad;
+  if (!as<DenseMatrix>(descriptor) || !values) return kBad;
   *values = as<DenseMatrix>(descriptor)->values;
   return kOk;
 }
 cusparseStatus_t cusparseDnVecSetValues(cusparseDnVecDescr_t descriptor, void* values) {
-  if (!descriptor) return kBad;
+  if (!as<DenseMatrix>(descriptor)) return kBad;
   as<DenseMatrix>(descriptor)->values = values;
   return kOk;
 }
 cusparseStatus_t cusparseDnMatGetValues(cusparseDnMatDescr_t descriptor, void** values) {
-  if (!descriptor || !values) return kBad;
+  if (!as<DenseMatrix>(descriptor) || !values) return kBad;
   *values = as<DenseMatrix>(descriptor)->values;
   return kOk;
 }
 cusparseStatus_t cusparseDnMatSetValues(cusparseDnMatDescr_t descriptor, void* values) {
-  if (!descriptor) return kBad;
+  if (!as<DenseMatrix>(descriptor)) return kBad;
   as<DenseMatrix>(descriptor)->values = values;
   return kOk;
 }

@@ -12,7 +12,7 @@ using maya::shim::dtype_of;
 namespace {
 
 cusparseStatus_t no_buffer(const void* handle, std::size_t* size) {
-  if (!handle) return CUSPARSE_STATUS_NOT_INITIALIZED;
+  if (!as<Handle>(handle)) return CUSPARSE_STATUS_NOT_INITIALIZED;
   if (!size) return CUSPARSE_STATUS_INVALID_VALUE;
   *size = 0;
   return CUSPARSE_STATUS_SUCCESS;
@@ -41,6 +41,7 @@ cusparseStatus_t run(Handle& own, const char* name, const Sparse& work, const De
 // What a sparse product's result holds is data nobody knows: as many as random patterns of the
 // inputs' density would give.
 struct Expected {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("cusparse work");
   std::int64_t rows{}, cols{}, nonzeros{};
 };
 Expected expected(const SparseMatrix& a, const SparseMatrix& b) {
@@ -72,7 +73,8 @@ cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOperation_t opera
                               cusparseConstSpMatDescr_t a, cusparseConstDnVecDescr_t x, const void*,
                               cusparseDnVecDescr_t y, cudaDataType, cusparseSpMVAlg_t, void*) {
   MAYA_CUSPARSE_ENTER(handle);
-  if (!a || !x || !y) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<SparseMatrix>(a) || !as<DenseMatrix>(x) || !as<DenseMatrix>(y))
+    return CUSPARSE_STATUS_INVALID_VALUE;
   return run(*own, "cusparseSpMV", product(*as<SparseMatrix>(a), 1, operation),
              *as<DenseMatrix>(y));
 }
@@ -96,7 +98,8 @@ cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOperation_t opera
                               cusparseConstDnMatDescr_t b, const void*, cusparseDnMatDescr_t c,
                               cudaDataType, cusparseSpMMAlg_t, void*) {
   MAYA_CUSPARSE_ENTER(handle);
-  if (!a || !b || !c) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<SparseMatrix>(a) || !as<DenseMatrix>(b) || !as<DenseMatrix>(c))
+    return CUSPARSE_STATUS_INVALID_VALUE;
   return run(*own, "cusparseSpMM",
              product(*as<SparseMatrix>(a), as<DenseMatrix>(c)->cols, operation),
              *as<DenseMatrix>(c));
@@ -121,7 +124,8 @@ cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOperation_t oper
                                cusparseConstDnMatDescr_t b, const void*, cusparseSpMatDescr_t c,
                                cudaDataType, cusparseSDDMMAlg_t, void*) {
   MAYA_CUSPARSE_ENTER(handle);
-  if (!a || !b || !c) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<DenseMatrix>(a) || !as<DenseMatrix>(b) || !as<SparseMatrix>(c))
+    return CUSPARSE_STATUS_INVALID_VALUE;
   auto* dense = as<DenseMatrix>(a);
   auto* sparse = as<SparseMatrix>(c);
   // Each of C's entries is a dot product over the inner dimension.
@@ -138,15 +142,14 @@ cusparseStatus_t cusparseSpGEMM_createDescr(cusparseSpGEMMDescr_t* descriptor) {
   return make(descriptor, Expected{});
 }
 cusparseStatus_t cusparseSpGEMM_destroyDescr(cusparseSpGEMMDescr_t descriptor) {
-  delete as<Expected>(descriptor);
-  return CUSPARSE_STATUS_SUCCESS;
+  return drop<Expected>(descriptor);
 }
 cusparseStatus_t cusparseSpGEMM_workEstimation(
     cusparseHandle_t handle, cusparseOperation_t, cusparseOperation_t, const void*,
     cusparseConstSpMatDescr_t a, cusparseConstSpMatDescr_t b, const void*, cusparseSpMatDescr_t,
     cudaDataType, cusparseSpGEMMAlg_t, cusparseSpGEMMDescr_t, std::size_t* size, void*) {
   MAYA_CUSPARSE_ENTER(handle);
-  if (!a || !b || !size) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<SparseMatrix>(a) || !as<SparseMatrix>(b) || !size) return CUSPARSE_STATUS_INVALID_VALUE;
   *size = static_cast<std::size_t>(as<SparseMatrix>(a)->rows + 1) * 8;
   return CUSPARSE_STATUS_SUCCESS;
 }
@@ -157,7 +160,9 @@ cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle, cusparseOperati
                                         cusparseSpGEMMAlg_t, cusparseSpGEMMDescr_t descriptor,
                                         std::size_t* size, void* buffer) {
   MAYA_CUSPARSE_ENTER(handle);
-  if (!a || !b || !c || !descriptor || !size) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<SparseMatrix>(a) || !as<SparseMatrix>(b) || !as<SparseMatrix>(c) ||
+      !as<Expected>(descriptor) || !size)
+    return CUSPARSE_STATUS_INVALID_VALUE;
   Expected result = expected(*as<SparseMatrix>(a), *as<SparseMatrix>(b));
   *size = static_cast<std::size_t>(result.nonzeros) * 16;
   if (!buffer) return CUSPARSE_STATUS_SUCCESS;
@@ -192,15 +197,14 @@ cusparseStatus_t cusparseSpGEMM_copy(cusparseHandle_t handle, cusparseOperation_
     return make(descriptor, Expected{});                                                       \
   }                                                                                            \
   cusparseStatus_t cusparse##NAME##_destroyDescr(cusparse##NAME##Descr_t descriptor) {         \
-    delete as<Expected>(descriptor);                                                           \
-    return CUSPARSE_STATUS_SUCCESS;                                                            \
+    return drop<Expected>(descriptor);                                                         \
   }                                                                                            \
   cusparseStatus_t cusparse##NAME##_bufferSize(                                                \
       cusparseHandle_t handle, cusparseOperation_t EXTRA, const void*,                         \
       cusparseConstSpMatDescr_t a, cusparseConst##DENSE##Descr_t, cusparse##DENSE##Descr_t,    \
       cudaDataType, int, cusparse##NAME##Descr_t, std::size_t* size) {                         \
-    if (!handle) return CUSPARSE_STATUS_NOT_INITIALIZED;                                       \
-    if (!a || !size) return CUSPARSE_STATUS_INVALID_VALUE;                                     \
+    if (!as<Handle>(handle)) return CUSPARSE_STATUS_NOT_INITIALIZED;                           \
+    if (!as<SparseMatrix>(a) || !size) return CUSPARSE_STATUS_INVALID_VALUE;                   \
     *size = static_cast<std::size_t>(as<SparseMatrix>(a)->rows + 1) * 16;                      \
     return CUSPARSE_STATUS_SUCCESS;                                                            \
   }                                                                                            \
@@ -209,7 +213,7 @@ cusparseStatus_t cusparseSpGEMM_copy(cusparseHandle_t handle, cusparseOperation_
       cusparseConstSpMatDescr_t a, cusparseConst##DENSE##Descr_t, cusparse##DENSE##Descr_t,    \
       cudaDataType, int, cusparse##NAME##Descr_t, void*) {                                     \
     MAYA_CUSPARSE_ENTER(handle);                                                               \
-    if (!a) return CUSPARSE_STATUS_INVALID_VALUE;                                              \
+    if (!as<SparseMatrix>(a)) return CUSPARSE_STATUS_INVALID_VALUE;                            \
     return status_of(session::submit(own->stream, product(*as<SparseMatrix>(a), 1, operation), \
                                      "cusparse" #NAME "_analysis"));                           \
   }                                                                                            \
@@ -218,7 +222,7 @@ cusparseStatus_t cusparseSpGEMM_copy(cusparseHandle_t handle, cusparseOperation_
       cusparseConstSpMatDescr_t a, cusparseConst##DENSE##Descr_t, cusparse##DENSE##Descr_t y,  \
       cudaDataType, int, cusparse##NAME##Descr_t) {                                            \
     MAYA_CUSPARSE_ENTER(handle);                                                               \
-    if (!a || !y) return CUSPARSE_STATUS_INVALID_VALUE;                                        \
+    if (!as<SparseMatrix>(a) || !as<DenseMatrix>(y)) return CUSPARSE_STATUS_INVALID_VALUE;     \
     return run(*own, "cusparse" #NAME "_solve",                                                \
                product(*as<SparseMatrix>(a), as<DenseMatrix>(y)->cols, operation),             \
                *as<DenseMatrix>(y));                                                           \

@@ -26,7 +26,7 @@ cusparseStatus_t sort(Handle& own, const char* name, std::int64_t elements, void
 }
 
 cusparseStatus_t sort_buffer(const void* handle, std::int64_t elements, std::size_t* size) {
-  if (!handle) return CUSPARSE_STATUS_NOT_INITIALIZED;
+  if (!as<Handle>(handle)) return CUSPARSE_STATUS_NOT_INITIALIZED;
   if (!size || elements < 0) return CUSPARSE_STATUS_INVALID_VALUE;
   *size = static_cast<std::size_t>(elements) * 16;
   return CUSPARSE_STATUS_SUCCESS;
@@ -57,7 +57,9 @@ cusparseStatus_t blocks(Handle& own, const char* name, DType type, std::int64_t 
                       {session::writes(to, static_cast<std::uint64_t>(bytes_of(type, elements)))}));
 }
 
-struct Info {};
+struct Info {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("cusparse info");
+};
 
 }  // namespace
 
@@ -151,21 +153,14 @@ MAYA_GEAM(D)
 MAYA_GEAM(C)
 MAYA_GEAM(Z)
 
-#define MAYA_INFO(NAME)                                \
-  cusparseStatus_t cusparseCreate##NAME(void** info) { \
-    if (!info) return CUSPARSE_STATUS_INVALID_VALUE;   \
-    *info = new Info;                                  \
-    return CUSPARSE_STATUS_SUCCESS;                    \
-  }                                                    \
-  cusparseStatus_t cusparseDestroy##NAME(void* info) { \
-    delete static_cast<Info*>(info);                   \
-    return CUSPARSE_STATUS_SUCCESS;                    \
-  }
+#define MAYA_INFO(NAME)                                                             \
+  cusparseStatus_t cusparseCreate##NAME(void** info) { return make(info, Info{}); } \
+  cusparseStatus_t cusparseDestroy##NAME(void* info) { return drop<Info>(info); }
 MAYA_INFO(Bsrsv2Info)
 MAYA_INFO(Bsrsm2Info)
 // No block is singular, as far as anybody knows.
 cusparseStatus_t cusparseXbsrsv2_zeroPivot(cusparseHandle_t handle, void*, int* position) {
-  if (!handle || !position) return CUSPARSE_STATUS_INVALID_VALUE;
+  if (!as<Handle>(handle) || !position) return CUSPARSE_STATUS_INVALID_VALUE;
   *position = -1;
   return CUSPARSE_STATUS_SUCCESS;
 }
@@ -194,7 +189,7 @@ cusparseStatus_t cusparseXbsrsm2_zeroPivot(cusparseHandle_t handle, void*, int* 
   cusparseStatus_t cusparse##L##bsrsv2_bufferSize(                                                \
       cusparseHandle_t handle, cusparseDirection_t, cusparseOperation_t, int rows, int,           \
       const cusparseMatDescr_t, void*, const int*, const int*, int block, void*, int* size) {     \
-    if (!handle || !size) return CUSPARSE_STATUS_INVALID_VALUE;                                   \
+    if (!as<Handle>(handle) || !size) return CUSPARSE_STATUS_INVALID_VALUE;                       \
     *size = (rows + 1) * 16 * std::max(1, block);                                                 \
     return CUSPARSE_STATUS_SUCCESS;                                                               \
   }                                                                                               \
@@ -218,7 +213,7 @@ cusparseStatus_t cusparseXbsrsm2_zeroPivot(cusparseHandle_t handle, void*, int* 
       cusparseHandle_t handle, cusparseDirection_t, cusparseOperation_t, cusparseOperation_t,     \
       int rows, int, int, const cusparseMatDescr_t, void*, const int*, const int*, int block,     \
       void*, int* size) {                                                                         \
-    if (!handle || !size) return CUSPARSE_STATUS_INVALID_VALUE;                                   \
+    if (!as<Handle>(handle) || !size) return CUSPARSE_STATUS_INVALID_VALUE;                       \
     *size = (rows + 1) * 16 * std::max(1, block);                                                 \
     return CUSPARSE_STATUS_SUCCESS;                                                               \
   }                                                                                               \

@@ -6,7 +6,7 @@
 
 #include "abi/cusparse.h"
 #include "maya/op.h"
-#include "session/session.h"
+#include "session/handles.h"
 #include "shim/common/element.h"
 
 namespace maya::shim::cusparse {
@@ -14,11 +14,13 @@ namespace maya::shim::cusparse {
 using namespace maya::abi;
 
 struct Handle {
+  static constexpr session::HandleKind kind = session::handle_kind("cusparse Handle");
   void* stream{};
   int pointer_mode{};
 };
 
 struct SparseMatrix {
+  static constexpr session::HandleKind kind = session::handle_kind("cusparse SparseMatrix");
   int format{};
   std::int64_t rows{}, cols{}, nonzeros{};
   void *offsets{}, *indices{}, *values{};
@@ -29,6 +31,7 @@ struct SparseMatrix {
 };
 
 struct DenseMatrix {
+  static constexpr session::HandleKind kind = session::handle_kind("cusparse DenseMatrix");
   std::int64_t rows{}, cols{1}, ld{};
   void* values{};
   int type{}, order{CUSPARSE_ORDER_COL};
@@ -37,25 +40,34 @@ struct DenseMatrix {
 };
 
 struct SparseVector {
+  static constexpr session::HandleKind kind = session::handle_kind("cusparse SparseVector");
   std::int64_t size{}, nonzeros{};
   void *indices{}, *values{};
   int index_type{}, base{}, type{};
 };
 
 struct MatrixTraits {
+  static constexpr session::HandleKind kind = session::handle_kind("cusparse MatrixTraits");
   int type{}, fill{}, diagonal{}, base{};
 };
 
-template <class Own, class T>
-Own* as(T* descriptor) {
-  return reinterpret_cast<Own*>(const_cast<std::remove_const_t<T>*>(descriptor));
+// nullptr for what is no living descriptor of that kind.
+template <class Own>
+Own* as(const void* descriptor) {
+  return session::find_handle<Own>(descriptor);
 }
 
 template <class Own, class T>
 cusparseStatus_t make(T** descriptor, const Own& value) {
   if (!descriptor) return CUSPARSE_STATUS_INVALID_VALUE;
-  *reinterpret_cast<Own**>(const_cast<std::remove_const_t<T>**>(descriptor)) = new Own(value);
-  return CUSPARSE_STATUS_SUCCESS;
+  *descriptor = static_cast<T*>(session::make_handle<Own>(value));
+  return *descriptor ? CUSPARSE_STATUS_SUCCESS : CUSPARSE_STATUS_ALLOC_FAILED;
+}
+
+template <class Own>
+cusparseStatus_t drop(const void* descriptor) {
+  return session::drop_handle<Own>(descriptor) ? CUSPARSE_STATUS_SUCCESS
+                                               : CUSPARSE_STATUS_INVALID_VALUE;
 }
 
 inline cusparseStatus_t status_of(int cuda_error) {

@@ -8,6 +8,7 @@
 
 #include "abi/cusparselt.h"
 #include "maya/op.h"
+#include "session/host_memory.h"
 #include "session/session.h"
 #include "shim/common/element.h"
 
@@ -41,8 +42,9 @@ struct Plan {
 template <class Own, class T>
 Own* as(T* opaque) {
   static_assert(sizeof(Own) <= sizeof(std::remove_const_t<T>));
-  return opaque ? reinterpret_cast<Own*>(const_cast<std::remove_const_t<T>*>(opaque)->data)
-                : nullptr;
+  return session::mapped(opaque, sizeof(T))
+             ? reinterpret_cast<Own*>(const_cast<std::remove_const_t<T>*>(opaque)->data)
+             : nullptr;
 }
 
 constexpr auto kOk = CUSPARSE_STATUS_SUCCESS;

@@ -216,6 +216,7 @@ ncclResult_t run(void* handle, const Request& q, void* stream_handle, const char
   session::Stream* stream = nullptr;
   if (session::find_stream(stream_handle, stream) != 0) return ncclUnhandledCudaError;
   if (c->size > 1 && q.send_bytes + q.receive_bytes > 0) {
+    if (!nccl::connect(*c, q.kind)) return ncclUnhandledCudaError;
     open_group();
     Collective op;
     op.kind = q.kind;
@@ -247,6 +248,7 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
   if (session::find_stream(stream_handle, stream) != 0) return ncclUnhandledCudaError;
   std::uint64_t bytes = count * type.bytes;
   if (bytes == 0) return ncclSuccess;
+  if (!nccl::connect(*c, peer, send)) return ncclUnhandledCudaError;
   open_group();
   PointToPoint op{send, static_cast<std::int64_t>(bytes), peer};
   std::uint32_t number = session::state().recorder.op(op, send ? "ncclSend" : "ncclRecv");

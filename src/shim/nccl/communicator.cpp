@@ -326,6 +326,7 @@ ncclResult_t ncclCommDestroy(void* handle) {
   Communicator* c = find(handle);
   if (c == nullptr) return ncclInvalidArgument;
   session::state().recorder.record(trace::Kind::communicator_destroy, 0, c->number);
+  nccl::disconnect(*c);
   nccl::communicators().destroy(handle);
   return ncclSuccess;
 }

@@ -13,6 +13,7 @@
 #include "device/slab.h"
 #include "maya/trace.h"
 #include "session/calls.h"
+#include "shim/nccl/buffers.h"
 
 namespace maya::nccl {
 
@@ -28,6 +29,7 @@ struct Communicator {
   bool names_rank{};  // its rank may be the process's
   std::string name;
   std::vector<int> ranks;  // of its members in the job, where known
+  Buffers buffers;
 };
 
 device::Slab<Communicator, 1 << 14>& communicators();

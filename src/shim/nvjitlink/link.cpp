@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "abi/nvrtc.h"
-#include "session/session.h"
+#include "session/handles.h"
+#include "session/host_memory.h"
 #include "shim/nvjitlink/real_linker.h"
 
 using namespace maya::abi;
@@ -20,22 +21,23 @@ namespace session = maya::session;
 namespace {
 
 struct Link {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("nvjitlink");
   std::string image, log;
   bool complete{};
   std::vector<std::string> options;
   std::vector<maya::nvjitlink::Input> inputs;
 };
-Link* as_link(nvJitLinkHandle handle) { return reinterpret_cast<Link*>(handle); }
+Link* as_link(nvJitLinkHandle handle) { return session::find_handle<Link>(handle); }
 
 nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* const* options) {
   session::Call call;
-  if (!handle || (count && !options)) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!handle || (count && !options) || count > 4096) return NVJITLINK_ERROR_INVALID_INPUT;
   bool arch = false;
   for (unsigned i = 0; i < count; ++i)
     arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;
   if (!arch) return NVJITLINK_ERROR_MISSING_ARCH;
-  Link* own = new (std::nothrow) Link;
-  *handle = reinterpret_cast<nvJitLinkHandle>(own);
+  *handle = static_cast<nvJitLinkHandle>(session::make_handle<Link>());
+  Link* own = as_link(*handle);
   if (!own) return NVJITLINK_ERROR_INTERNAL;
   for (unsigned i = 0; i < count; ++i)
     if (options[i]) own->options.emplace_back(options[i]);
@@ -43,15 +45,15 @@ nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* cons
 }
 nvJitLinkResult destroy(nvJitLinkHandle* handle) {
   session::Call call;
-  if (!handle || !*handle) return NVJITLINK_ERROR_INVALID_INPUT;
-  delete as_link(*handle);
+  if (!handle || !session::drop_handle<Link>(*handle)) return NVJITLINK_ERROR_INVALID_INPUT;
   *handle = nullptr;
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult add_data(nvJitLinkHandle handle, nvJitLinkInputType type, const void* data,
                          std::size_t size, const char* name) {
   session::Call call;
-  if (!handle || !data) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !data || !session::mapped(data, size))
+    return NVJITLINK_ERROR_INVALID_INPUT;
   std::string text(static_cast<const char*>(data), size);
   // Cubins cannot be merged here; the first input with kernels is the program, further PTX joins
   // it.
@@ -64,14 +66,14 @@ nvJitLinkResult add_data(nvJitLinkHandle handle, nvJitLinkInputType type, const 
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult add_file(nvJitLinkHandle handle, nvJitLinkInputType type, const char* path) {
-  if (!handle || !path) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !path) return NVJITLINK_ERROR_INVALID_INPUT;
   std::ifstream file(path, std::ios::binary);
   if (!file) return NVJITLINK_ERROR_INVALID_INPUT;
   std::string text{std::istreambuf_iterator<char>(file), {}};
   return add_data(handle, type, text.data(), text.size(), path);
 }
 nvJitLinkResult complete(nvJitLinkHandle handle) {
-  if (!handle) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle)) return NVJITLINK_ERROR_INVALID_INPUT;
   Link* own = as_link(handle);
   bool lto = std::any_of(own->inputs.begin(), own->inputs.end(),
                          [](const auto& i) { return maya::nvjitlink::is_lto_ir(i.data); });
@@ -86,22 +88,22 @@ nvJitLinkResult complete(nvJitLinkHandle handle) {
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult image_size(nvJitLinkHandle handle, std::size_t* size) {
-  if (!handle || !size || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !size || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
   *size = as_link(handle)->image.size() + 1;
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult image(nvJitLinkHandle handle, void* to) {
-  if (!handle || !to || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !to || !as_link(handle)->complete) return NVJITLINK_ERROR_INVALID_INPUT;
   std::memcpy(to, as_link(handle)->image.c_str(), as_link(handle)->image.size() + 1);
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult log_size(nvJitLinkHandle handle, std::size_t* size) {
-  if (!handle || !size) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !size) return NVJITLINK_ERROR_INVALID_INPUT;
   *size = as_link(handle)->log.size() + 1;
   return NVJITLINK_SUCCESS;
 }
 nvJitLinkResult log(nvJitLinkHandle handle, char* to) {
-  if (!handle || !to) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!as_link(handle) || !to) return NVJITLINK_ERROR_INVALID_INPUT;
   std::memcpy(to, as_link(handle)->log.c_str(), as_link(handle)->log.size() + 1);
   return NVJITLINK_SUCCESS;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "abi/nvrtc.h"
-#include "session/session.h"
+#include "session/handles.h"
 #include "shim/nvrtc/source.h"
 
 using namespace maya::abi;
@@ -17,6 +17,7 @@ namespace session = maya::session;
 namespace {
 
 struct Program {
+  static constexpr maya::session::HandleKind kind = maya::session::handle_kind("nvrtc");
   std::string source;
   std::vector<std::string> expressions;
   std::map<std::string, std::string> lowered;
@@ -24,7 +25,7 @@ struct Program {
   bool compiled{};
 };
 
-Program* as_program(nvrtcProgram program) { return reinterpret_cast<Program*>(program); }
+Program* as_program(nvrtcProgram program) { return session::find_handle<Program>(program); }
 
 std::string target_of(int count, const char* const* options) {
   for (int i = 0; i < count; ++i) {
@@ -112,16 +113,14 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* source, const 
                                const char* const*, const char* const*) {
   session::Call call;
   if (!program || !source) return NVRTC_ERROR_INVALID_INPUT;
-  auto* own = new (std::nothrow) Program;
-  if (!own) return NVRTC_ERROR_OUT_OF_MEMORY;
-  own->source = source;
-  *program = reinterpret_cast<nvrtcProgram>(own);
+  *program = static_cast<nvrtcProgram>(session::make_handle<Program>());
+  if (!*program) return NVRTC_ERROR_OUT_OF_MEMORY;
+  as_program(*program)->source = source;
   return NVRTC_SUCCESS;
 }
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
   session::Call call;
-  if (!program || !*program) return NVRTC_ERROR_INVALID_PROGRAM;
-  delete as_program(*program);
+  if (!program || !session::drop_handle<Program>(*program)) return NVRTC_ERROR_INVALID_PROGRAM;
   *program = nullptr;
   return NVRTC_SUCCESS;
 }
@@ -179,13 +178,13 @@ nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram program, std::size_t* size) {
 }
 nvrtcResult nvrtcGetLTOIR(nvrtcProgram program, char* to) { return text_of(program, to); }
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, std::size_t* size) {
-  if (!program) return NVRTC_ERROR_INVALID_PROGRAM;
+  if (!as_program(program)) return NVRTC_ERROR_INVALID_PROGRAM;
   if (!size) return NVRTC_ERROR_INVALID_INPUT;
   *size = 1;
   return NVRTC_SUCCESS;
 }
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char* to) {
-  if (!program) return NVRTC_ERROR_INVALID_PROGRAM;
+  if (!as_program(program)) return NVRTC_ERROR_INVALID_PROGRAM;
   if (!to) return NVRTC_ERROR_INVALID_INPUT;
   *to = 0;
   return NVRTC_SUCCESS;

@@ -1,0 +1,35 @@
+// What an op takes within a job, as opposed to by itself: the one place where the two differ.
+// Simulator and report are given this estimator and ask nobody else, so that what is said of single
+// ops adds up to the step.
+//
+// A chip whose tensor cores run near their peak for minutes draws more than its board allows, and
+// the clock falls. How much it draws depends on the data: products of random numbers more than
+// products of zeros. Tables of kernels were taken with weights that were never set, on a GPU that
+// did nothing else; models of older measurements are at the level of jobs already, except where
+// jobs of minutes were seen to be slower.
+#pragma once
+
+#include <map>
+
+#include "maya/catalog.h"
+#include "maya/estimate.h"
+
+namespace maya::cost {
+
+class JobEstimator final : public estimate::Estimator {
+ public:
+  // From Cluster::extra: power.products and power.cool_products, what 16-bit work (and narrower)
+  // near its peak reaches within a job of what it does alone, by estimates of jobs and cool ones.
+  JobEstimator(const estimate::Estimator& alone, const catalog::Cluster& cluster);
+  estimate::Estimate operator()(const Op& op) const override;
+
+  // Time within a job over time alone.
+  double longer(const Work& work, const estimate::Estimate& alone) const;
+
+ private:
+  const estimate::Estimator& alone_;
+  double products_{1}, cool_products_{1};
+  std::map<DType, double> peak_tflops_;
+};
+
+}  // namespace maya::cost

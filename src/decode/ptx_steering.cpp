@@ -1,0 +1,80 @@
+// Which loads and bounds of a program decide how often its loops run: the values behind the
+// predicates of its branches, followed backwards from register to register.
+#include <algorithm>
+
+#include "decode/ptx.h"
+
+namespace maya::decode::ptx {
+namespace {
+
+class Slice {
+ public:
+  explicit Slice(Program& program)
+      : program_(program), needed_(static_cast<std::size_t>(std::max(program.registers, 0))) {}
+
+  void need(std::int32_t index) {
+    if (index >= 0 && static_cast<std::size_t>(index) < needed_.size()) needed_[index] = true;
+  }
+
+  // Values that loops carry flow backwards too: until nothing changes.
+  void close() {
+    while (pass()) {
+    }
+  }
+
+  bool writes(const Instruction& in) const { return in.argument_count > 0 && any(in.arguments[0]); }
+
+ private:
+  bool any(const Argument& a) const {
+    if (a.kind == Argument::Kind::list)
+      return std::any_of(program_.lists[a.index].begin(), program_.lists[a.index].end(),
+                         [this](const Argument& item) { return any(item); });
+    if (a.kind != Argument::Kind::reg || a.index < 0) return false;
+    return needed_[a.index] || (a.second >= 0 && needed_[a.second]);
+  }
+
+  bool add(const Argument& a) {
+    if (a.kind == Argument::Kind::list) {
+      bool changed = false;
+      for (const Argument& item : program_.lists[a.index]) changed |= add(item);
+      return changed;
+    }
+    if (a.kind != Argument::Kind::reg || a.index < 0 || needed_[a.index]) return false;
+    return needed_[a.index] = true;
+  }
+
+  bool pass() {
+    bool changed = false;
+    for (const Instruction& in : program_.code) {
+      // What a load gives depends on memory, not on the registers of its address.
+      if (in.code == Code::load_global || in.code == Code::load_other ||
+          in.code == Code::load_parameter || in.argument_count < 2 || !writes(in))
+        continue;
+      for (int i = 1; i < in.argument_count; ++i) changed |= add(in.arguments[i]);
+    }
+    return changed;
+  }
+
+  Program& program_;
+  std::vector<bool> needed_;
+};
+
+}  // namespace
+
+void mark_steering(Program& program) {
+  Slice branches(program), loops(program);
+  for (std::size_t i = 0; i < program.code.size(); ++i) {
+    const Instruction& in = program.code[i];
+    if (in.code != Code::branch || in.predicate < 0) continue;
+    branches.need(in.predicate);
+    if (in.target >= 0 && static_cast<std::size_t>(in.target) <= i) loops.need(in.predicate);
+  }
+  branches.close();
+  loops.close();
+  for (Instruction& in : program.code) {
+    in.steers = in.code == Code::load_global && branches.writes(in);
+    in.bounds_loop = in.code == Code::min && loops.writes(in);
+  }
+}
+
+}  // namespace maya::decode::ptx

@@ -1,0 +1,70 @@
+#include "report/assumptions.h"
+
+#include <algorithm>
+#include <map>
+
+namespace maya::report {
+namespace {
+
+// Warnings of the recorder that are assumptions, in words for a user. The share of the step that
+// depends on them is not known.
+constexpr std::pair<std::string_view, std::string_view> assumed_values[] = {
+    {"masks of unknown values (every place taken as chosen)",
+     "masks computed on the GPU select every element"},
+};
+
+}  // namespace
+
+bool is_assumption(std::string_view warning) {
+  return std::any_of(std::begin(assumed_values), std::end(assumed_values),
+                     [&](const auto& entry) { return entry.first == warning; });
+}
+
+std::string assumption_about(const Op& op) {
+  if (const auto* triton = std::get_if<TritonKernel>(&op.work); triton && !triton->exact)
+    return "compiled kernels whose loop bounds are not known do as much work as their grids "
+           "suggest";
+  if (std::holds_alternative<OtherKernel>(op.work))
+    return "kernels without a model touch the memory behind their arguments once";
+  return "";
+}
+
+std::vector<Assumption> assumptions_of(const job::Job& job, const simulate::Timeline& timeline,
+                                       const std::vector<OpUse>& uses) {
+  std::map<std::string, double> times;
+  double total = 0;
+  for (const OpUse& use : uses) {
+    const job::RankClass& rank_class = job.classes[use.rank_class];
+    const double ns = use.ns * static_cast<double>(use.count * rank_class.ranks.size());
+    total += ns;
+    if (const std::string what = assumption_about(rank_class.recording.ops[use.op]); !what.empty())
+      times[what] += ns;
+  }
+  std::vector<Assumption> result;
+  for (const auto& [what, ns] : times)
+    if (total > 0 && ns > 0) result.push_back({what, ns / total});
+
+  double host = 0, path = 0;
+  for (const simulate::CriticalLink& link : timeline.critical_path) {
+    const auto ns = static_cast<double>(link.end_ns - link.start_ns);
+    path += ns;
+    if (link.what == simulate::CriticalLink::What::host) host += ns;
+  }
+  if (host > 0.01 * path)
+    result.push_back(
+        {"the target's host runs the program as fast as this machine's benchmark "
+         "suggests",
+         host / path});
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Assumption& a, const Assumption& b) { return *a.share > *b.share; });
+
+  for (const auto& [warning, what] : assumed_values)
+    if (std::any_of(job.classes.begin(), job.classes.end(), [&](const job::RankClass& c) {
+          return std::any_of(c.recording.warnings.begin(), c.recording.warnings.end(),
+                             [&](const trace::Count& count) { return count.name == warning; });
+        }))
+      result.push_back({std::string(what), std::nullopt});
+  return result;
+}
+
+}  // namespace maya::report

@@ -1,0 +1,249 @@
+#include "report/throughput.h"
+
+#include <gtest/gtest.h>
+
+#include "collate/testing/recording_builder.h"
+#include "report/passes.h"
+#include "report/serialization.h"
+
+namespace maya::report {
+namespace {
+
+using testing::RecordingBuilder;
+
+constexpr std::uint16_t program = 1, autograd = 2;
+constexpr std::int64_t vocabulary = 32000, width = 512;
+
+void launch(RecordingBuilder& r, const maya::Work& work, const std::string& name = "kernel") {
+  r.add(trace::Kind::launch, r.op({work, name}));
+}
+
+Gemm product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Gemm gemm;
+  gemm.m = m, gemm.n = n, gemm.k = k;
+  return gemm;
+}
+
+// One step of the recording, as the only measured one of its class.
+void measure(job::Job& job, RecordingBuilder& r, std::vector<std::int32_t> ranks) {
+  job::RankClass rank_class;
+  rank_class.representative = ranks[0];
+  job.world_size += static_cast<std::int32_t>(ranks.size());
+  rank_class.ranks = std::move(ranks);
+  rank_class.step_begin = {0, static_cast<std::uint32_t>(r.recording().records.size())};
+  rank_class.recording = r.done();
+  job.classes.push_back(std::move(rank_class));
+  job.measured = {1};
+}
+
+job::Job empty_job() {
+  job::Job job;
+  job.world_size = 0;
+  return job;
+}
+
+struct Model {
+  bool looks_up{true}, has_output{true}, trains{true};
+  bool compiled{};
+  int layers{4};
+};
+
+void micro_batch(RecordingBuilder& r, std::int64_t tokens, const Model& model = {},
+                 std::uint16_t reduce_over = UINT16_MAX) {
+  r.thread(program);
+  if (model.looks_up && model.compiled)
+    launch(r, TritonKernel{}, "triton_poi_fused_embedding_0");
+  else if (model.looks_up)
+    launch(r, Gather{tokens, 2 * width, vocabulary, DType::u8}, "vectorized_gather_kernel");
+  for (int l = 0; l < model.layers; ++l) {
+    launch(r, product(4 * width, tokens, width));
+    launch(r, product(width, tokens, 4 * width));
+    if (reduce_over != UINT16_MAX) r.collective(reduce_over, 2 * width * tokens);
+  }
+  if (model.has_output) launch(r, product(vocabulary, tokens, width));
+  if (!model.trains) return;
+  r.thread(autograd);
+  if (model.has_output) {
+    launch(r, product(width, tokens, vocabulary));
+    launch(r, product(width, vocabulary, tokens));
+  }
+  for (int l = 0; l < model.layers; ++l) launch(r, product(4 * width, tokens, width));
+  r.thread(program);
+}
+
+Throughput found(const job::Job& job) {
+  auto result = throughput_of(job, 1000);
+  EXPECT_TRUE(result);
+  return result ? *result : Throughput{};
+}
+
+TEST(Throughput, TokensOfALanguageModelOverItsMicroBatchesAndRanks) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  for (int micro = 0; micro < 3; ++micro) micro_batch(r, 2048);
+  measure(job, r, {0, 1, 2, 3});
+  const Throughput t = found(job);
+  EXPECT_EQ(t.unit, "tokens");
+  EXPECT_EQ(t.found_by, "input");
+  EXPECT_DOUBLE_EQ(t.per_step, 3 * 2048 * 4);
+  EXPECT_DOUBLE_EQ(t.per_second, t.per_step);
+}
+
+TEST(Throughput, ACompiledModelLooksUpInAFusedKernel) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Model model;
+  model.compiled = true;
+  for (int micro = 0; micro < 2; ++micro) micro_batch(r, 1024, model);
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
+}
+
+TEST(Throughput, RanksThatReduceActivationsShareTheirTokens) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  const std::uint16_t model = r.communicator(1, {0, 1});
+  micro_batch(r, 2048, {}, model);
+  measure(job, r, {0, 1, 2, 3});
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2048 * 2) << "two ways of data parallelism";
+}
+
+TEST(Throughput, OfAPipelineTheFirstStageLooksUpAndTheLastHasTheOutput) {
+  job::Job job = empty_job();
+  RecordingBuilder first, last;
+  micro_batch(first, 512, {.has_output = false});
+  micro_batch(first, 512, {.has_output = false});
+  micro_batch(last, 512, {.looks_up = false});
+  micro_batch(last, 512, {.looks_up = false});
+  measure(job, first, {0});
+  measure(job, last, {1});
+  EXPECT_DOUBLE_EQ(found(job).per_step, 1024);
+}
+
+TEST(Throughput, PassesOfAReferenceModelDoNotTrain) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  micro_batch(r, 1024, {.trains = false});
+  micro_batch(r, 1024);
+  measure(job, r, {0});
+  EXPECT_DOUBLE_EQ(found(job).per_step, 1024);
+}
+
+Convolution stem(std::int64_t n) {
+  Convolution convolution;
+  convolution.n = n, convolution.c = 3, convolution.h = convolution.w = 224, convolution.k = 64;
+  convolution.kh = convolution.kw = 7;
+  return convolution;
+}
+
+TEST(Throughput, ImagesEnterTheFirstConvolutionWhateverTheLossCounts) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  r.thread(program);
+  for (int micro = 0; micro < 2; ++micro) {
+    launch(r, stem(16));
+    CrossEntropy boxes;
+    boxes.rows = 134'400;
+    launch(r, boxes);
+  }
+  measure(job, r, {0, 1});
+  EXPECT_EQ(found(job).unit, "images");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 16 * 2);
+}
+
+TEST(Throughput, ImagesFromTheHostCountOnceHoweverOftenTheyAreUsed) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  r.thread(program).copy(16 * 3 * 224 * 224 * 4, CopyDirection::host_to_device);
+  for (int network = 0; network < 3; ++network) launch(r, stem(16));  // a critic and a generator
+  measure(job, r, {0});
+  EXPECT_DOUBLE_EQ(found(job).per_step, 16);
+}
+
+TEST(Throughput, ATextEncoderDoesNotMakeAnImageModelALanguageModel) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  r.thread(program);
+  launch(r, Gather{8 * 77, 768, 49408, DType::f32});
+  launch(r, stem(8));
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "images");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 8);
+}
+
+TEST(Throughput, ElseTheRowsOfTheLossAreSamples) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  r.thread(program);
+  launch(r, product(512, 64, 784));
+  Softmax softmax;
+  softmax.rows = 64, softmax.cols = 10, softmax.log = true;
+  launch(r, softmax);
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "samples");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 64);
+}
+
+TEST(Throughput, NothingThatEntersIsNoThroughput) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  launch(r, product(512, 64, 784));
+  measure(job, r, {0});
+  EXPECT_FALSE(throughput_of(job, 1));
+}
+
+// Backward pass in buckets; `at_once`: the computing stream waits for each right after it was
+// issued.
+job::Job reductions(bool at_once, bool of_activations = false) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  const std::uint16_t world = r.communicator(1, {0, 1});
+  constexpr std::uint16_t compute = 0, communication = 7;
+  r.thread(program).on(compute);
+  launch(r, product(64, 64, 64));
+  if (of_activations) r.collective(world, 1 << 20);
+  r.thread(autograd);
+  std::uint32_t event = 0;
+  for (int bucket = 0; bucket < 3; ++bucket) {
+    launch(r, product(64, 64, 64));
+    r.on(communication).collective(world, 1 << 20).record(event);
+    r.on(compute);
+    if (at_once) r.wait(event);
+    ++event;
+  }
+  for (std::uint32_t e = 0; !at_once && e < event; ++e) r.wait(e);
+  measure(job, r, {0, 1});
+  return job;
+}
+
+TEST(Serialization, WaitsRightBehindEachReductionLeaveNothingToOverlap) {
+  EXPECT_TRUE(serialization_of(reductions(true)).most());
+  EXPECT_NE(serialization_help(reductions(true)).find("TORCH_DIST_USE_NCCL2=0"), std::string::npos);
+}
+
+TEST(Serialization, WaitsAtTheEndOfTheBackwardPassDoNot) {
+  EXPECT_FALSE(serialization_of(reductions(false)).most());
+  EXPECT_EQ(serialization_help(reductions(false)), "");
+}
+
+TEST(Serialization, TensorParallelRanksMustWait) {
+  EXPECT_FALSE(serialization_of(reductions(true, true)).most());
+}
+
+TEST(Passes, AStageBeginsWithOneDirectionAndARingWithBoth) {
+  for (bool ring : {false, true}) {
+    job::Job job = empty_job();
+    RecordingBuilder r;
+    const std::uint16_t pair = r.communicator(1, {0, 1});
+    if (ring) r.send(pair, 1, 100);
+    r.receive(pair, 1, 100);
+    launch(r, product(64, 64, 64));
+    r.send(pair, 1, 100);
+    measure(job, r, {0});
+    EXPECT_EQ(is_pipeline_stage(job, job.classes[0]), !ring);
+  }
+}
+
+}  // namespace
+}  // namespace maya::report

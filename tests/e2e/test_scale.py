@@ -1,0 +1,53 @@
+"""Deep pipelines of which five stages run (`maya run --ranks unique`): the same answer as with every rank."""
+
+import os
+import pathlib
+
+import pytest
+
+SCRIPT = str(pathlib.Path(__file__).with_name("pipeline_schedules.py"))
+LONG = pytest.mark.skipif(not os.environ.get("MAYA_LONG"), reason="minutes of CPU: `make scale`")
+
+# Schedule, ranks, further arguments.
+JOBS = [
+    ("1f1b", 8, ()),
+    pytest.param("interleaved", 8, ("--chunks", "2"), marks=LONG),
+    pytest.param("zb", 8, ("--chunks", "2"), marks=LONG),
+    pytest.param("zbv", 8, (), marks=LONG),
+    pytest.param("dualpipev", 8, (), marks=LONG),
+    pytest.param("1f1b", 16, ("--stages", "8"), marks=LONG),
+    pytest.param("1f1b", 32, ("--micro", "48"), marks=LONG),
+    pytest.param("interleaved", 16, ("--chunks", "2", "--micro", "32"), marks=LONG),
+]
+
+
+def job(ranks, *arguments):
+    return "torchrun", "--nnodes", str(ranks // 8), "--node-rank", "0", "--nproc-per-node", "8", SCRIPT, *arguments
+
+
+def memory(prediction):
+    """Of one rank of each stage."""
+    return {group["rank"]: (group["peak_bytes"], group["reserved_bytes"]) for group in prediction["memory"]}
+
+
+@pytest.mark.parametrize("schedule, ranks, arguments", JOBS)
+def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, arguments):
+    words = job(ranks, "--schedule", schedule, "--micro", str(2 * ranks), *arguments)
+    whole = run(*words, out=tmp_path / "whole", timeout=1200)
+    part = run(*words, out=tmp_path / "part", options=("--ranks", "unique"), timeout=1200)
+    assert whole.code == 0 and part.code == 0, part.stderr
+    a, b = whole.prediction, part.prediction
+    assert len(whole.recordings) == ranks
+    # Where the memory of the stages between cannot be worked out, more of them run.
+    assert len(part.recordings) == 5 or "memory does not follow" in part.stderr, part.stderr
+    assert b["world_size"] == ranks
+    assert b["step"]["ms"] == pytest.approx(a["step"]["ms"], rel=0.005)
+    assert memory(b) == memory(a)
+
+
+@LONG
+def test_stages_that_differ_are_found_and_run(run, tmp_path):
+    done = run(*job(8, "--schedule", "1f1b", "--uneven"), options=("--ranks", "unique"), timeout=600)
+    assert done.code == 0, done.stderr
+    assert "do not tell what the stages between them do" in done.stderr
+    assert len(done.recordings) > 5

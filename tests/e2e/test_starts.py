@@ -1,0 +1,157 @@
+"""Programs started by fork (`maya run --start forked`) do what they do when started plainly. See docs/starts.md."""
+
+import csv
+import io
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+from conftest import MAYA
+
+TRAIN = ("torchrun", "--nproc-per-node", "2", "examples/train_gpt.py", "--layers", "2", "--steps", "3")
+
+
+@pytest.fixture(scope="module")
+def starts():
+    """A directory of templates as a search has one, so that all tests here share them."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="maya-test-"))
+    (directory / "owner").write_text(str(os.getpid()))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def both(run, tmp_path, starts):
+    """Runs a command plainly and by fork."""
+    def call(*command, **options):
+        words = ("--no-predict",) if options.pop("record_only", True) else ()
+        return [run(*command, out=tmp_path / how, options=("--start", how, "--quiet", *words), cluster="dgx-h100",
+                    MAYA_START_DIR=str(starts), **options) for how in ("plain", "forked")]
+
+    return call
+
+
+def script(tmp_path, text):
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+WAS_FORKED = "__import__('os').path.exists('/proc/%d/cmdline' % __import__('os').getppid()) and " \
+             "'template.py' in open('/proc/%d/cmdline' % __import__('os').getppid()).read()"
+
+
+def test_recordings_are_the_same(both, maya):
+    plain, forked = both(*TRAIN, record_only=False)
+    assert plain.code == 0 and forked.code == 0, forked.stderr
+
+    def asked(done):
+        rows = csv.DictReader(io.StringIO(maya("trace", str(done.out), "--format", "csv").stdout))
+        return [(row["ranks"], row["stream"], row["step"], row["kind"], row["name"], row["sizes"]) for row in rows]
+
+    assert len(asked(plain)) > 500
+    assert asked(forked) == asked(plain)
+    a, b = plain.prediction, forked.prediction
+    assert [rank["peak_bytes"] for rank in b["memory"]] == [rank["peak_bytes"] for rank in a["memory"]]
+    assert b["step"]["count"] == a["step"]["count"] and b["flops_per_step"] == a["flops_per_step"]
+
+
+def test_a_program_finds_what_it_expects(both, tmp_path):
+    text = f"""
+import os, sys
+forked = {WAS_FORKED}
+import numpy, torch
+print(sys.argv, sys.path[0], sys.orig_argv[-3:], __name__, __file__, sys.stdout.write_through, os.getcwd(), os.environ["MARK"])
+print(open("/proc/self/cmdline").read().rstrip(chr(0)).split(chr(0))[-2:], sorted(os.listdir("/proc/self/fd"))[:3])
+print([name for name in globals() if not name.startswith("__")], sys.modules["__main__"].__dict__ is globals())
+print("forked:", forked, file=sys.stderr)
+"""
+    plain, forked = both("python", "-u", script(tmp_path, text), "a", "b c", MARK="here")
+    assert forked.stdout == plain.stdout
+    assert "forked: True" in forked.stderr and "forked: False" in plain.stderr
+
+
+@pytest.mark.parametrize("end, code", [
+    ("raise ValueError('wrong')", 1), ("sys.exit('a message')", 1), ("sys.exit(7)", 7), ("sys.exit()", 0),
+    ("os.kill(os.getpid(), signal.SIGKILL)", 137), ("os.abort()", 134), ("os._exit(3)", 3)])
+def test_ends_are_the_same(both, tmp_path, end, code):
+    text = f"""
+import atexit, os, signal, sys
+atexit.register(print, "at exit")
+class Guard:
+    def __del__(self):
+        print("deleted", flush=True)
+guard, file = Guard(), open(os.environ["LEFT"], "w")
+file.write("not flushed by the program")
+import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+{end}
+"""
+    left = tmp_path / "left"
+    plain, forked = both("python", script(tmp_path, text), LEFT=str(left))
+    assert (forked.stdout, [l for l in forked.stderr.splitlines() if not l.startswith("maya:")]) == (
+        plain.stdout, [l for l in plain.stderr.splitlines() if not l.startswith("maya:")])
+    # A command that ended well has recorded nothing here, and that is a failure of the run.
+    assert forked.code == plain.code == (code or 1)
+    if code in (0, 1, 7):
+        assert left.read_text() == "not flushed by the program"
+
+
+def test_a_variable_set_before_the_import_counts(both, tmp_path):
+    text = "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\nprint(torch.get_num_threads())\n"
+    plain, forked = both("python", script(tmp_path, text))
+    assert forked.stdout == plain.stdout == "1\n"
+
+
+def test_a_module_beside_the_program_counts(both, tmp_path):
+    (tmp_path / "numpy.py").write_text("mine = True\n")
+    plain, forked = both("python", script(tmp_path, "import numpy\nprint(numpy.mine)\n"))
+    assert forked.stdout == plain.stdout == "True\n"
+
+
+def test_other_variables_get_another_template(both, tmp_path):
+    text = "import torch\nprint(torch.get_num_threads())\n"
+    plain, forked = both("python", script(tmp_path, text), OMP_NUM_THREADS="1")
+    assert forked.stdout == plain.stdout == "1\n"
+
+
+def test_programs_are_seeded_each_by_itself(run, tmp_path, starts):
+    text = "import numpy, random, torch\nprint(torch.initial_seed(), numpy.random.random(), random.random())\n"
+    first, second = [run("python", script(tmp_path, text), out=tmp_path / name, MAYA_START_DIR=str(starts),
+                         options=("--start", "forked", "--no-predict")).stdout.split() for name in ("first", "second")]
+    assert len(first) == 3 and not set(first) & set(second)
+
+
+def test_signals_reach_the_program(tmp_path, starts):
+    text = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (print("asked to end", flush=True), sys.exit(5)))
+print("pid", os.getpid(), flush=True)
+time.sleep(60)
+"""
+    run = subprocess.Popen([MAYA, "run", "--start", "forked", "--quiet", "--no-predict", "--out", str(tmp_path / "run"), "--", sys.executable,
+                            script(tmp_path, text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           env={**os.environ, "MAYA_START_DIR": str(starts)})
+    process = int(run.stdout.readline().split()[1])
+    run.send_signal(signal.SIGTERM)
+    out, _ = run.communicate(timeout=60)
+    assert out == "asked to end\n" and run.returncode == 5
+    assert not pathlib.Path(f"/proc/{process}").exists()
+
+
+def test_templates_end_with_their_run(run, tmp_path):
+    text = "import os\nprint(os.getppid())\n"
+    done = run("python", script(tmp_path, text), options=("--start", "forked", "--quiet", "--no-predict"))
+    template = pathlib.Path(f"/proc/{int(done.stdout)}/cmdline")
+    for _ in range(100):
+        if not template.exists() or "template.py" not in template.read_text():
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the template outlived its run")

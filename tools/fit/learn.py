@@ -1,0 +1,113 @@
+"""A forest on top of an analytic time: fitted, judged on whole groups left out, written as src/estimate/learned_model.h reads it."""
+import struct
+import zlib
+
+import lightgbm as lgb
+import numpy as np
+
+FOLDS = 7
+JUDGED = (0, 1)  # folds left out of the model that is judged, together
+SETTINGS = dict(objective="l1", num_leaves=127, max_depth=9, learning_rate=0.12, min_data_in_leaf=10, lambda_l2=1.0,
+                feature_fraction=0.5, bagging_fraction=0.8, bagging_freq=1, max_bin=255, num_threads=1, deterministic=True,
+                force_row_wise=True, seed=7, verbose=-1)
+TREES = 180
+STEPS_NS = (8e3, 2e4, 6e4, 2e5, 1e6, 1e30)
+
+
+def folds(groups):
+    """Whole groups go to one fold; by name, so that the split never changes."""
+    return np.array([zlib.crc32(g.encode()) % FOLDS for g in groups])
+
+
+def train(features, target, trees=TREES, **settings):
+    return lgb.train({**SETTINGS, **settings}, lgb.Dataset(features, target), num_boost_round=trees)
+
+
+class Judged:
+    """Predictions of rows whose groups were left out, and the interval they give."""
+
+    def __init__(self, features, base, limit, ns, groups, **settings):
+        fold = folds(groups)
+        target = np.log(ns / base)
+        self.rows = np.flatnonzero(np.isin(fold, JUDGED))
+        test = np.isin(fold, JUDGED)
+        model = train(features[~test], target[~test], **settings)
+        out = np.maximum(base[test] * np.exp(model.predict(features[test])), limit[test])
+        self.predicted, self.measured = out, ns[self.rows]
+        self.fold = fold[self.rows]
+        self.steps = interval(self.predicted, self.measured)
+
+    def inside(self):
+        """Of each fold, the share within the interval that the other folds give."""
+        out = np.zeros(len(self.rows), dtype=bool)
+        for f in np.unique(self.fold):
+            test = self.fold == f
+            other = ~test if (~test).any() else test
+            steps = interval(self.predicted[other], self.measured[other])
+            ratio = self.measured[test] / self.predicted[test]
+            at = np.searchsorted([s[0] for s in steps], self.predicted[test], side="right")
+            at = np.minimum(at, len(steps) - 1)
+            low, high = np.array([s[1] for s in steps])[at], np.array([s[2] for s in steps])[at]
+            out[test] = (ratio >= low) & (ratio <= high)
+        return out
+
+
+def interval(predicted, measured):
+    """80 % of measured over predicted, by predicted duration."""
+    steps, begin = [], 0.0
+    whole = np.quantile(measured / predicted, (0.1, 0.9)) if len(predicted) >= 20 else (0.8, 1.25)
+    for until in STEPS_NS:
+        ratio = (measured / predicted)[(predicted >= begin) & (predicted < until)]
+        low, high = np.quantile(ratio, (0.1, 0.9)) if len(ratio) >= 40 else whole
+        steps.append((until, float(min(0.99, low)), float(max(1.01, high))))
+        begin = until
+    return steps
+
+
+def text(value):
+    raw = value.encode()
+    return struct.pack("<B", len(raw)) + raw
+
+
+def section(name, libraries, kernels, steps, model, width):
+    """One model of a .forest file."""
+    out = [text(name), struct.pack("<B", len(libraries)), *map(text, libraries), struct.pack("<B", len(kernels)),
+           *map(text, kernels), struct.pack("<BB", width, len(steps))]
+    out += [struct.pack("<fff", *step) for step in steps]
+    trees = [t["tree_structure"] for t in model.dump_model()["tree_info"]]
+    thresholds, largest = [set() for _ in range(width)], [1e-9]
+
+    def visit(node):
+        if "split_feature" not in node:
+            largest[0] = max(largest[0], abs(node["leaf_value"]))
+            return 0
+        thresholds[node["split_feature"]].add(np.float32(node["threshold"]))
+        return 1 + visit(node["left_child"]) + visit(node["right_child"])
+
+    splits = [visit(tree) for tree in trees]
+    numbers = []
+    for values in thresholds:
+        ordered = sorted(values)
+        assert len(ordered) < 255
+        out.append(struct.pack("<B", len(ordered)) + np.array(ordered, dtype="<f4").tobytes())
+        numbers.append({v: i for i, v in enumerate(ordered)})
+    scale = np.float32(largest[0] / 32767)
+    out.append(struct.pack("<fH", scale, len(trees)))
+
+    def write(node):
+        if "split_feature" not in node:
+            out.append(struct.pack("<Bh", 255, int(round(node["leaf_value"] / float(scale)))))
+            return
+        feature = node["split_feature"]
+        out.append(struct.pack("<BB", feature, numbers[feature][np.float32(node["threshold"])]))
+        write(node["left_child"])
+        write(node["right_child"])
+
+    for tree, count in zip(trees, splits):
+        out.append(struct.pack("<H", count))
+        write(tree)
+    return b"".join(out)
+
+
+def file(sections):
+    return b"MAYAFST1" + struct.pack("<I", len(sections)) + b"".join(sections)

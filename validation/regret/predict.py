@@ -1,0 +1,87 @@
+"""Predicts every row of a measured sweep and writes the predictions down, without reading what was measured.
+
+    python validation/regret/predict.py FOLDER 13b-32 65b-64 …
+
+FOLDER holds the tables. Each layout is recorded once, one rank of each stage, with steps of PP and of 2·PP micro-batches; a
+step of all its micro-batches is the first plus as many rounds as are left. Results go to validation/regret/<job>.csv; layouts
+that are there already are not run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from jobs import JOBS, Job, Layout, rows
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(sys.executable).parent
+MAYA = os.environ.get("MAYA_PROGRAM", str(BIN / "maya"))
+FIELDS = ("layout", "step_s", "low_s", "high_s", "peak_gib", "capacity_gib", "fits", "note")
+
+
+def predicted(run: pathlib.Path, steps: str) -> dict:
+    done = subprocess.run([MAYA, "predict", str(run), "--steps", steps, "--json"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def predict(job: Job, layout: Layout, starts: str) -> dict:
+    run = pathlib.Path(tempfile.mkdtemp(prefix="maya-regret-")) / "run"
+    nodes = job.gpus // 8
+    ranks = ",".join(map(str, layout.ranks(job)))
+    command = [MAYA, "run", "--cluster", f"dgx-a100:{nodes}", "--ranks", ranks, "--no-predict", "--quiet", "--out", str(run), "--",
+               str(BIN / "torchrun"), "--nnodes", str(nodes), "--nproc-per-node", "8", str(ROOT / "validation/scripts/llama_3d.py"),
+               "--rounds", *layout.words(job)]
+    environment = {**os.environ, "MAYA_START_DIR": starts} if starts else dict(os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        if done.returncode != 0:
+            if "OutOfMemoryError" not in done.stderr:
+                raise RuntimeError("\n".join(done.stderr.splitlines()[-15:]))
+            return {"layout": layout.name, "fits": 0, "note": next(
+                (line.split("OutOfMemoryError: ")[1][:60] for line in done.stderr.splitlines() if "OutOfMemoryError: " in line), "")}
+        first, second = predicted(run, "step@1"), predicted(run, "step@2")
+        rounds = (layout.micro_batches(job) - layout.pipeline) / layout.pipeline
+        times = {key: (a + (b - a) * rounds) / 1000 for key, a, b in (
+            (key, first["step"][key], second["step"][key]) for key in ("ms", "low_ms", "high_ms"))}
+        fullest = max(second["memory"], key=lambda rank: rank["reserved_bytes"])
+        return {"layout": layout.name, "step_s": f"{times['ms']:.3f}", "low_s": f"{times['low_ms']:.3f}", "high_s": f"{times['high_ms']:.3f}",
+                "peak_gib": f"{fullest['peak_bytes'] / 2**30:.2f}", "capacity_gib": f"{fullest['capacity_bytes'] / 2**30:.2f}", "fits": 1, "note": ""}
+    finally:
+        shutil.rmtree(run.parent, ignore_errors=True)
+
+
+def main() -> None:
+    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(JOBS)
+    starts = tempfile.mkdtemp(prefix="maya-start-")
+    pathlib.Path(starts, "owner").write_text(str(os.getpid()))
+    for name in names:
+        table = HERE / f"{name}.csv"
+        known = {row["layout"] for row in csv.DictReader(table.open())} if table.exists() else set()
+        if not known:
+            table.write_text(",".join(FIELDS) + "\n")
+        for layout in sorted(set(rows(JOBS[name], folder).values()), key=lambda layout: layout.name):
+            if layout.name in known:
+                continue
+            try:
+                found = predict(JOBS[name], layout, starts)
+            except RuntimeError as problem:
+                print(f"{name} {layout.name}: {problem}", file=sys.stderr)
+                continue
+            with table.open("a", newline="") as file:
+                csv.DictWriter(file, FIELDS).writerow(found)
+            print(name, layout.name, found.get("step_s", "does not fit"), found.get("peak_gib", ""), flush=True)
+    shutil.rmtree(starts)
+
+
+if __name__ == "__main__":
+    main()
