@@ -89,7 +89,7 @@ class Campaign:
         self.failures: list[Record] = []
         self.tree = enumeration.Tree(space)
         self.queue: list[Candidate] = []  # before anything the strategy proposes
-        self.confirmed = 0
+        self.confirmed: set[str] = set()  # keys whose full run was tried
         self.some_trial_worked = False
 
     def run(self) -> None:
@@ -126,9 +126,11 @@ class Campaign:
     def _confirm(self) -> bool:
         """Queues the best configuration at its full depth, if so far it is only extrapolated."""
         best = ranking.ranked(self.space, self.store.records)[:1]
-        if not best or not best[0].checks.get("extrapolated") or self.confirmed >= MOST_CONFIRMED:
+        if not best or not best[0].checks.get("extrapolated") or len(self.confirmed) >= MOST_CONFIRMED:
             return False
-        self.confirmed += 1
+        if best[0].key in self.confirmed:
+            return False  # its full run failed: the line is all there is
+        self.confirmed.add(best[0].key)
         self.queue.append(Candidate(self.tree.complete(best[0].values), baseline=best[0].baseline, full=True))
         return True
 

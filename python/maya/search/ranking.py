@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
+from maya.search import outcome
 from maya.search.objective import peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
@@ -13,7 +14,8 @@ def ranked(space: Space, records: Sequence[Record]) -> list[Record]:
     """Configurations that fit and keep the limits, best first by the first goal; equal commands once."""
     goal, low = space.objective.goals[0], space.objective.low_is_good
     found, keys = [], set()
-    run = {r.key for r in records if r.key and r.kind != "skipped" and not r.checks.get("extrapolated")}
+    decided = (outcome.OK, outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT)
+    run = {r.key for r in records if r.key and r.kind in decided and not r.checks.get("extrapolated")}
     kept = [r for r in records if r.ok and not (r.checks.get("extrapolated") and r.key in run)]  # the full run counts
     for record in sorted(kept, key=lambda r: (low(goal, r.goals[0]), r.number)):
         if record.key not in keys:
