@@ -532,7 +532,9 @@ class Server:
                 os.read(self.woken, 4096)
             self.end_forsaken(events)
             self.reap()
-            if not self.children and not os.path.exists("/proc/%d" % self.owner):
+            # An owner that ended well removes the directory; one that was killed leaves it, and its number may be given again.
+            needed = os.path.exists("/proc/%d" % self.owner) and os.path.exists(self.listener.getsockname())
+            if not self.children and not needed:
                 return None
             if self.listener.fileno() in events:
                 asked = self.answer()
