@@ -18,7 +18,8 @@ MODEL = """
         def forward(self, x):
             return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
     def model(layers, width=1024):
-        return nn.Sequential(nn.Embedding(8000, width), *[Block(width) for _ in range(layers)], nn.Linear(width, 8000)).cuda()
+        with torch.device("cuda"):
+            return nn.Sequential(nn.Embedding(8000, width), *[Block(width) for _ in range(layers)], nn.Linear(width, 8000))
     def loss(model, tokens):
         return nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
     """
