@@ -66,7 +66,8 @@ void Thread::step(const Instruction& in, bool certain) {
       summary_.read += in.bytes;
       forget(in);
       if (in.steers && in.vector == 1) {
-        const bool one = a[0].kind == Argument::Kind::list && program_.lists[a[0].index].size() == 1;
+        const bool one =
+            a[0].kind == Argument::Kind::list && program_.lists[a[0].index].size() == 1;
         set(one ? program_.lists[a[0].index][0] : a[0], steering(at, in), certain);
       }
       break;

@@ -207,8 +207,8 @@ Value Thread::assumed_count(const Value& bound, const Instruction& in) {
   std::int64_t most = extend(bound.bits, in.type.bytes);
   ++counts_->bounded_loops;
   counts_->exact = false;
-  v.bits = static_cast<std::uint64_t>(std::clamp<std::int64_t>(most / 2 / bounded_loops_, 1,
-                                                               std::max<std::int64_t>(1, most)));
+  v.bits = static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(most / 2 / bounded_loops_, 1, std::max<std::int64_t>(1, most)));
   return v;
 }
 

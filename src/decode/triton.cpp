@@ -42,8 +42,7 @@ class FromPtx : public Decoder {
     }
     for (std::size_t i = 0; i < steered_by.size(); ++i) {
       if (steered_by[i] == 0 || launch.known == nullptr || used + 8 > capacity) continue;
-      const auto* bytes =
-          static_cast<const std::byte*>(launch.known(a.pointer(i), steered_by[i]));
+      const auto* bytes = static_cast<const std::byte*>(launch.known(a.pointer(i), steered_by[i]));
       std::uint64_t hash = 0;
       if (bytes != nullptr) {
         hash = 0xcbf29ce484222325ULL;

@@ -263,6 +263,12 @@ void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   if (bytes == 0 || !inside(to, bytes)) return;
   std::unique_lock lock(mutex_);
   if (inside(from, bytes)) {
+    auto whole = map_.find(from);
+    if (whole != map_.end() && whole->second.pending != nullptr &&
+        whole->second.end == from + bytes && whole->second.pending->copyable()) {
+      auto pending = whole->second.pending;
+      return insert(to, bytes, std::move(pending));
+    }
     settle(lock, from, bytes);
     if (covered(from, bytes)) {
       std::vector<char> data(bytes);

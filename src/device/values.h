@@ -30,6 +30,8 @@ class Values {
     virtual bool resolve(void* to, std::uint64_t bytes) = 0;
     // False: too large to be worked out as a whole; it is then unknown to whoever looks.
     virtual bool resolvable(std::uint64_t) const { return true; }
+    // A copy of the whole may be promised the same; else it is worked out before it is copied.
+    virtual bool copyable() const { return false; }
   };
 
   Values(std::uint64_t base, std::uint64_t span);

@@ -52,7 +52,7 @@ MemoryUse memory_use(const trace::Recording& recording,
     auto found = device_of_stream.find(stream);
     return found == device_of_stream.end() ? std::uint32_t{stream} : found->second;
   };
-  std::unordered_map<std::uint32_t, Allocation> sizes;             // by allocation
+  std::unordered_map<std::uint32_t, Allocation> sizes;     // by allocation
   std::unordered_map<std::uint32_t, Live> live_on_device;  // the fullest GPU counts
   trace::Wide wide{};
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
@@ -67,10 +67,8 @@ MemoryUse memory_use(const trace::Recording& recording,
         if (on_device(wide.x)) {
           live += bytes;
           const std::uint32_t device = device_of(record.stream);
-          const Allocation& made =
-              sizes[record.value] = {
-                  bytes, device,
-                  wide.x == static_cast<std::uint32_t>(trace::MemoryKind::communicator)};
+          const Allocation& made = sizes[record.value] = {
+              bytes, device, wide.x == static_cast<std::uint32_t>(trace::MemoryKind::communicator)};
           Live& there = live_on_device[device];
           there.of(made) += bytes;
           use.peak_bytes = std::max(use.peak_bytes, there.all());

@@ -19,8 +19,8 @@ struct MemoryUse {
   std::int64_t peak_bytes{};  // live device allocations, communicators included, not the context
   std::int64_t reserved_bytes{};      // the peak of what the program itself took
   std::int64_t communicator_bytes{};  // the peak of what communicators took
-  std::optional<Refusal> refusal;  // the out-of-memory the program did not recover from
-  std::uint32_t recovered{};       // refusals after which the same request went through
+  std::optional<Refusal> refusal;     // the out-of-memory the program did not recover from
+  std::uint32_t recovered{};          // refusals after which the same request went through
 };
 
 // `changes`, when given, receives (record index, live bytes) after each allocation and release.

@@ -256,9 +256,9 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, const Ending* ending,
         same_gpu ? static_cast<std::int64_t>(identity.memory_capacity + identity.memory_context)
                  : gpu.memory_bytes;
     for (std::int32_t rank : rank_class.ranks)
-      prediction.memory.push_back(
-          {rank, use.peak_bytes + context, use.reserved_bytes, context, use.communicator_bytes,
-           capacity, static_cast<std::uint32_t>(use.recovered)});
+      prediction.memory.push_back({rank, use.peak_bytes + context, use.reserved_bytes, context,
+                                   use.communicator_bytes, capacity,
+                                   static_cast<std::uint32_t>(use.recovered)});
 
     const std::int32_t recorded = rank_class.representative;
     auto refuse = [&](std::int32_t rank, const Refusal& refusal) {

@@ -123,7 +123,8 @@ bool Formula::at(const std::vector<std::int64_t>& places, std::vector<std::int64
       for (auto& v : out) v = v != 0;
     return true;
   }
-  if (kind_ == Kind::unary && apply(function_, inputs_[0].shape.dtype == DType::boolean, in[0], out))
+  if (kind_ == Kind::unary &&
+      apply(function_, inputs_[0].shape.dtype == DType::boolean, in[0], out))
     return true;
   const bool scaled = function_ == "add" && in.size() > 1 && scalar_ != 0;
   if (in.size() < 2) in.emplace_back(places.size(), static_cast<std::int64_t>(scalar_));
@@ -159,29 +160,38 @@ std::optional<Column> reduce_formula(const decode::Semantics& s, device::Values&
   const Operand &in = s.inputs[0], &out = s.outputs[0];
   const Range r = range(in);
   std::uint64_t base = 0;
-  auto formula = std::dynamic_pointer_cast<Formula>(values.promised(
-      in.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low),
-      base));
+  auto formula = std::dynamic_pointer_cast<Formula>(
+      values.promised(in.address + static_cast<std::uint64_t>(r.low),
+                      static_cast<std::uint64_t>(r.high - r.low), base));
   if (!formula || count(in) <= 0 || count(out) <= 0) return std::nullopt;
   const auto element = static_cast<std::int64_t>(bits(in.dtype) / 8);
   const auto first = static_cast<std::int64_t>(in.address - base) / element;
 
   // Places of the reduced dimensions, relative to the first of each result.
-  constexpr std::int64_t exact = 1 << 22, side = 16;
-  const bool sampled = count(in) > exact;
-  Places covered{0};
+  constexpr std::int64_t exact = 1 << 22, side = 16, longest = 1024, most_covered = 1 << 20;
+  auto reduced = [&](int d) { return d >= out.rank || out.size[d] <= 1; };
+  int blocks = 0;  // dimensions of a block that each result covers
+  bool sampled = count(in) > exact;
   std::int64_t each = 1;
   for (int d = 0; d < in.rank; ++d) {
+    if (!reduced(d)) continue;
+    each *= in.size[d];
+    blocks += in.size[d] > 1;
+    sampled &= in.size[d] <= longest;
+  }
+  sampled &= blocks > 1;
+  if (!sampled && each > most_covered) return std::nullopt;
+  Places covered{0};
+  for (int d = 0; d < in.rank; ++d) {
     const std::int64_t n = in.size[d];
-    if (d < out.rank && out.size[d] > 1) continue;
-    each *= n;
+    if (!reduced(d)) continue;
     const std::int64_t step = sampled ? std::max<std::int64_t>(1, n / side) : 1;
     Places next;
     for (std::int64_t i = 0; i < n; i = i + step < n || i == n - 1 ? i + step : n - 1)
       for (std::int64_t place : covered) next.push_back(place + i * (in.stride[d] / element));
     covered = std::move(next);
   }
-  constexpr std::uint64_t most = std::uint64_t{1} << 28;
+  constexpr std::uint64_t most = std::uint64_t{1} << 27;
   if (static_cast<std::uint64_t>(count(out)) * covered.size() > most) return std::nullopt;
 
   Column result(static_cast<std::size_t>(count(out)));

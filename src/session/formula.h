@@ -25,12 +25,13 @@ class Formula : public device::Values::Pending {
 
   bool resolve(void* to, std::uint64_t bytes) override;
   bool resolvable(std::uint64_t bytes) const override { return bytes <= 64 << 20; }
+  bool copyable() const override { return true; }
 
  private:
   struct Input {
-    Operand shape;             // strides in bytes, as the kernel sees it
-    std::vector<char> bytes;   // of a small input
-    std::int64_t low{};        // where they begin, against the operand's address
+    Operand shape;                     // strides in bytes, as the kernel sees it
+    std::vector<char> bytes;           // of a small input
+    std::int64_t low{};                // where they begin, against the operand's address
     std::shared_ptr<Formula> formula;  // of a large one
     std::int64_t first{};              // the element of the formula at the operand's address
   };
@@ -42,9 +43,9 @@ class Formula : public device::Values::Pending {
   std::vector<Input> inputs_;
 };
 
-// The result of a sum, any or all over a formula. Of more than a few million elements a regular
-// sample is taken that has the corners of what each result covers: results of "none" and "all"
-// of a block of a mask, which is what such sums are for, come out right.
+// The result of a sum, any or all over a formula. Where each result covers a block of a mask of
+// more than a few million elements, a regular sample of the block is taken that has its corners:
+// "none" and "all", which is what such sums are for, come out right.
 std::optional<Column> reduce_formula(const decode::Semantics& s, device::Values& values);
 
 }  // namespace maya::session

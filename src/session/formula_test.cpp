@@ -71,7 +71,8 @@ class Mask : public ::testing::TestWithParam<std::int64_t> {
 };
 
 TEST_P(Mask, CausalBlocksAreNoneSomeOrAll) {
-  auto mask = pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
+  auto mask =
+      pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
   auto blocks = sums(mask);
   const std::int64_t n = GetParam() / 128;
   for (std::int64_t q = 0; q < n; ++q)
@@ -100,8 +101,35 @@ TEST_P(Mask, WindowsAreFollowedThroughDifferences) {
   }
 }
 
+TEST_P(Mask, CopiesAreFormulasToo) {
+  auto mask =
+      pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
+  auto copy = matrix(2, DType::boolean);
+  values.copy(copy.address, mask.address, static_cast<std::uint64_t>(count(copy)));
+  auto blocks = sums(copy);
+  EXPECT_EQ(blocks[0] > 0 && blocks[0] < 128 * 128, true);
+  EXPECT_EQ(blocks[1], 0);
+  EXPECT_EQ(blocks[static_cast<std::size_t>(GetParam() / 128)], 128 * 128);
+}
+
+TEST_P(Mask, RowsAreCountedExactly) {
+  if (GetParam() > 2000) GTEST_SKIP() << "seconds";
+  auto mask =
+      pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
+  Semantics s;
+  s.kind = Kind::reduce, s.function = "sum";
+  Semantics::Operand out = matrix(7, DType::i64);
+  out.size[0] = 1, out.stride[0] = 0, out.stride[1] = 8;
+  s.inputs = {mask}, s.outputs = {out};
+  compute(s, values, limit);
+  std::vector<std::int64_t> rows(8);
+  EXPECT_TRUE(values.load(rows.data(), out.address, 64));
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
 TEST_P(Mask, WhatIsOverwrittenIsForgotten) {
-  auto mask = pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
+  auto mask =
+      pointwise(Kind::compare, "ge", matrix(1, DType::boolean), {index(true), index(false)});
   values.forget(mask.address + 4096, 1);
   EXPECT_FALSE(values.any(mask.address, 1));
 }
