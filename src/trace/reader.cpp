@@ -258,6 +258,7 @@ std::string excess(const Recording& recording, std::uint64_t file_bytes) {
   }
   if (operations > budget::operations + budget::operations_per_byte * file_bytes)
     return "its graph launches unfold to " + std::to_string(operations) + " operations";
+  if (streams > budget::streams) return "it uses " + std::to_string(streams) + " streams";
   if (waits > budget::stream_waits + budget::operations_per_byte * file_bytes)
     return "it waits " + std::to_string(waits) + " times for one of its " +
            std::to_string(streams) + " streams";
