@@ -19,6 +19,8 @@ inline constexpr std::uint64_t operations_per_byte = 64;
 // Streams of a process that have work. Programs use some ten; the simulator looks at all of them
 // when one has nothing to do.
 inline constexpr std::uint64_t streams = 16 << 10;
+// Threads likewise.
+inline constexpr std::uint64_t threads = 16 << 10;
 // Waits of the host for all streams of the device times the streams there are.
 inline constexpr std::uint64_t stream_waits = 64 << 20;
 
