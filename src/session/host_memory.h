@@ -23,6 +23,16 @@ inline bool mapped_scalar(const void* address, std::size_t bytes) {
   return true;
 }
 
+// A list of texts, as compilers take their options: every one of them is somebody's.
+inline bool mapped_texts(const char* const* texts, std::size_t count) {
+  constexpr std::size_t most = 4096;
+  if (count == 0) return true;
+  if (count > most || !mapped(texts, count * sizeof *texts)) return false;
+  for (std::size_t i = 0; i < count; ++i)
+    if (texts[i] != nullptr && !mapped(texts[i], 1)) return false;
+  return true;
+}
+
 // How many bytes from here on are mapped, up to `most`.
 MAYA_EXPORT std::size_t mapped_from(const void* address, std::size_t most);
 

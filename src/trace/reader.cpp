@@ -237,14 +237,15 @@ std::string unsealed(const Mapping& tail) {
 // graph is one record and many operations, a wait for the device is one record and a wait for each
 // stream.
 std::string excess(const Recording& recording, std::uint64_t file_bytes) {
-  std::uint64_t operations = 0, waits = 0, streams = 0, blocking = 0;
-  std::vector<bool> seen(1 << 16);
+  std::uint64_t operations = 0, waits = 0, streams = 0, blocking = 0, threads = 0;
+  std::vector<bool> seen(1 << 16), seen_thread(1 << 16);
   for (const Record& record : recording.records) {
     if (record.kind == Kind::wide) continue;
     if (record.kind == Kind::graph_launch)
       operations += recording.graphs[record.value].nodes.size();
     else
       ++operations;
+    if (!seen_thread[record.thread]) seen_thread[record.thread] = true, ++threads;
     if (!seen[record.stream]) {
       seen[record.stream] = true;
       ++streams;
@@ -258,6 +259,8 @@ std::string excess(const Recording& recording, std::uint64_t file_bytes) {
   }
   if (operations > budget::operations + budget::operations_per_byte * file_bytes)
     return "its graph launches unfold to " + std::to_string(operations) + " operations";
+  if (streams > budget::streams) return "it uses " + std::to_string(streams) + " streams";
+  if (threads > budget::threads) return "it uses " + std::to_string(threads) + " threads";
   if (waits > budget::stream_waits + budget::operations_per_byte * file_bytes)
     return "it waits " + std::to_string(waits) + " times for one of its " +
            std::to_string(streams) + " streams";

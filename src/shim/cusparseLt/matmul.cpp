@@ -110,7 +110,7 @@ extern "C" {
 
 cusparseStatus_t cusparseLtInit(cusparseLtHandle_t* handle) {
   session::Call call;
-  if (!handle) return kBad;
+  if (!session::mapped(handle, sizeof *handle)) return kBad;
   if (!supported()) return CUSPARSE_STATUS_ARCH_MISMATCH;
   std::memset(handle->data, 0, sizeof handle->data);
   session::note_version("cusparseLt", "0.8.1");

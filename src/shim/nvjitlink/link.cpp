@@ -31,7 +31,7 @@ Link* as_link(nvJitLinkHandle handle) { return session::find_handle<Link>(handle
 
 nvJitLinkResult create(nvJitLinkHandle* handle, unsigned count, const char* const* options) {
   session::Call call;
-  if (!handle || (count && !options) || count > 4096) return NVJITLINK_ERROR_INVALID_INPUT;
+  if (!handle || !session::mapped_texts(options, count)) return NVJITLINK_ERROR_INVALID_INPUT;
   bool arch = false;
   for (unsigned i = 0; i < count; ++i)
     arch |= options[i] && std::strncmp(options[i], "-arch=", 6) == 0;

@@ -8,6 +8,7 @@
 
 #include "abi/nvrtc.h"
 #include "session/handles.h"
+#include "session/host_memory.h"
 #include "shim/nvrtc/source.h"
 
 using namespace maya::abi;
@@ -136,7 +137,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char* con
   session::Call call;
   Program* own = as_program(program);
   if (!own) return NVRTC_ERROR_INVALID_PROGRAM;
-  if (count < 0 || (count && !options)) return NVRTC_ERROR_INVALID_INPUT;
+  if (count < 0 || !session::mapped_texts(options, static_cast<std::size_t>(count)))
+    return NVRTC_ERROR_INVALID_INPUT;
   std::vector<Kernel> found = kernels(own->source);
   auto called = [&](const std::string& name) {
     return std::find_if(found.begin(), found.end(),
