@@ -168,6 +168,16 @@ std::vector<trace::Recording> recordings_of(const Job& job, bool stopped) {
   return recordings;
 }
 
+// Of ranks that are started again.
+void forget_recordings(const Job& job, const std::vector<int>& ranks) {
+  std::error_code ignored;
+  for (int rank : ranks) {
+    fs::remove(recording_of(job, rank), ignored);
+    fs::remove(recording_of(job, rank).string() + ".tail", ignored);
+  }
+  forget_exchange(job);
+}
+
 // Stages that differ by more than the order of their work have to run too.
 Result<Ended> run_stages_that_differ(Job& job, Result<Ended> ended) {
   while (ended && ended->code == 0) {
@@ -205,16 +215,28 @@ Result<Ended> run_job(Job job) {
     return seen;
   };
   auto ended = start(job, job.ranks, patience);
-  if (!ended || (ended->code != 0 && !seen)) return ended;
-  if (auto recording = trace::read(first.string())) job.ranks = collate::needed_ranks(*recording);
+  if (!ended) return ended;
+  std::vector<std::int32_t> stages;
+  if (auto recording = trace::read(first.string())) {
+    job.ranks = collate::needed_ranks(*recording);
+    stages = collate::stages_both_ways(*recording);
+  }
   if (job.ranks.size() == 1) return ended;
-  fmt::print(stderr, "maya: rank 0 is a stage of a pipeline: ranks {} run\n",
+  const bool alone_failed = ended->code != 0 && !seen;
+  fmt::print(stderr, "maya: rank 0 is a stage of a pipeline{}: ranks {} run\n",
+             alone_failed ? " and cannot go on alone, hence its error" : "",
              fmt::join(job.ranks, ", "));
-  std::error_code ignored;
-  fs::remove(first, ignored);
-  fs::remove(first.string() + ".tail", ignored);
-  forget_exchange(job);
-  return run_stages_that_differ(job, start_in_turns(job));
+  forget_recordings(job, {job.ranks.front()});
+  ended = start_in_turns(job);
+  // A stage may want to hear from a neighbour that does not run, to infer shapes for instance.
+  if (ended && ended->code != 0 && stages.size() > job.ranks.size()) {
+    fmt::print(stderr, "maya: these stages cannot go on without their neighbours: all {} run\n",
+               stages.size());
+    forget_recordings(job, job.ranks);
+    job.ranks.assign(stages.begin(), stages.end());
+    return start_in_turns(job);
+  }
+  return run_stages_that_differ(job, ended);
 }
 
 }  // namespace maya::launch

@@ -55,8 +55,18 @@ def loss(out, target):
     return nn.functional.cross_entropy(out.flatten(0, 1).float(), target.flatten())
 
 
+def stage_of(part, index):
+    """With its shapes: to infer them, each stage asks its neighbour, which may be one that does not run."""
+    first, last = index == 0, index == total - 1
+    hidden = torch.empty(BATCH, LENGTH, WIDTH, device=device, requires_grad=True)
+    takes = torch.empty(BATCH, LENGTH, dtype=torch.int64, device=device) if first else hidden
+    gives = torch.empty(BATCH, LENGTH, VOCABULARY, device=device, requires_grad=True) if last else hidden
+    return PipelineStage(part, index, total, device, group=group, input_args=takes, output_args=gives,
+                         input_grads=None if first else hidden.detach(), output_grads=None if last else hidden.detach())
+
+
 modules = [module(i) for i in mine]
-stages = [PipelineStage(m, i, total, device, group=group) for m, i in zip(modules, mine)]
+stages = [stage_of(m, i) for m, i in zip(modules, mine)]
 schedule = kind(stages[0] if args.schedule in ("1f1b", "gpipe") else stages, args.micro, loss_fn=loss)
 optimizer = torch.optim.AdamW([p for m in modules for p in m.parameters()], lr=1e-3, fused=True)
 tokens = torch.randint(VOCABULARY, (BATCH * args.micro, LENGTH + 1)).to(device)

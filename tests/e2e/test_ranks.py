@@ -216,7 +216,8 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     assert done.code == 0, done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 12, 4, 8)]
     assert done.prediction["world_size"] == 16
-    assert done.stdout.count("looking for torchrun") == 4 and done.stdout.count("the script went on") == 4  # 2 nodes, 2 starts
+    assert done.stdout.count("looking for torchrun") == 4  # 2 nodes, 2 starts; the first may be ended before its scripts go on
+    assert done.stdout.count("the script went on") in (2, 3, 4)
 
 
 def test_a_launcher_inside_a_script_that_starts_too_few(run, tmp_path):
