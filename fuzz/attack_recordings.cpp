@@ -1,6 +1,7 @@
 // Damaged and hostile recordings through the whole program: read, collated, simulated, reported.
 //
 //   attack_recordings [--mutations COUNT] [--first SEED] [--run DIRECTORY] [--bombs]
+//   attack_recordings --count-fills DIRECTORY
 //
 // Half of the mutations damage the bytes of a file; the other half damage the units inside its
 // blocks and pack them again under checksums that are right, so that what stands behind the checks
@@ -347,9 +348,26 @@ std::map<std::string, std::function<void(Forged&)>> bombs() {
   };
 }
 
+// Fills that the recordings of a run hold, for tests/attack/run.py: what a killed process left.
+int count_fills(const std::string& directory) {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".maya") continue;
+    auto recording = read(entry.path().string());
+    if (!recording) {
+      std::fprintf(stderr, "%s\n", recording.error().message.c_str());
+      return 1;
+    }
+    for (const Record& record : recording->records) count += record.kind == Kind::fill;
+  }
+  std::printf("%zu\n", count);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--count-fills") == 0) return count_fills(argv[2]);
   unsigned mutations = 200, first = 0;
   std::string run;
   bool with_bombs = false;

@@ -35,9 +35,9 @@ def hold(section: str, tried: str, result: str, failures: list[str]) -> None:
     print(f"{section}: {tried}: {result if not failures else 'FAILED'}", flush=True)
 
 
-def recorded_fills(maya: str, run: pathlib.Path) -> tuple[int, str]:
-    done = subprocess.run([maya, "trace", str(run), "--format", "csv"], capture_output=True, text=True, timeout=60)
-    return sum(",fill," in line or "fill" in line.split(",")[:8] for line in done.stdout.splitlines()), done.stderr
+def recorded_fills(run: pathlib.Path) -> tuple[int, str]:
+    done = subprocess.run([str(ROOT / "build/bin/attack_recordings"), "--count-fills", str(run)], capture_output=True, text=True, timeout=60)
+    return int(done.stdout or 0), done.stderr
 
 
 def kills(maya: str, count: int) -> None:
@@ -64,7 +64,7 @@ def kills(maya: str, count: int) -> None:
             failures.append(f"kill {number}: the launcher did not end")
             launcher.kill()
         # The calls between the last count read and the kill may be lost; those counted may not.
-        fills, said = recorded_fills(maya, out)
+        fills, said = recorded_fills(out)
         lost = max(0, last - fills)
         lost_most = max(lost_most, lost)
         if lost:

@@ -1,5 +1,6 @@
 // cublasSetVector, GetVector, SetMatrix, GetMatrix and their asynchronous forms: strided copies
 // over PCIe.
+#include "session/host_memory.h"
 #include "shim/cublas/handle.h"
 
 using namespace maya::abi;
@@ -16,6 +17,16 @@ cublasStatus_t move(const char* name, std::int64_t columns, std::int64_t bytes, 
   if (columns < 0 || bytes < 0 || from_step < bytes || to_step < bytes)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (columns == 0 || bytes == 0) return CUBLAS_STATUS_SUCCESS;
+  // All of it must be memory of the host on one side and of the device on the other.
+  std::int64_t from_span = 0, to_span = 0;
+  if (__builtin_mul_overflow(columns, from_step, &from_span) ||
+      __builtin_mul_overflow(columns, to_step, &to_span))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const std::int64_t host_span = (to_device ? from_span - from_step : to_span - to_step) + bytes;
+  if (!session::mapped(to_device ? from : to, static_cast<std::size_t>(host_span)) ||
+      session::is_device_pointer(to_device ? from : to) ||
+      !session::is_device_pointer(to_device ? to : from))
+    return CUBLAS_STATUS_MAPPING_ERROR;
   if (from_step == bytes && to_step == bytes) bytes *= columns, columns = 1;
   Copy copy;
   copy.bytes = columns * bytes;
