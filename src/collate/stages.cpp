@@ -129,7 +129,8 @@ class Stretch {
     if (!alike_) return false;
     if (!waits_known_) why_ = "what their streams wait for does not follow from their order";
     if (std::abs(memory_off_) > little)
-      why_ = "their memory does not follow from the order of their work";
+      why_ = fmt::format("their memory does not follow from the order of their work ({:+.1f} %)",
+                         100 * memory_off_);
     return why_.empty();
   }
 

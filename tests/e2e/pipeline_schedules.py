@@ -30,7 +30,7 @@ v = args.schedule in ("zbv", "dualpipev")
 chunks = 2 if v else args.chunks
 total = pipe * chunks
 mine = [stage, total - 1 - stage] if v else [stage + i * pipe for i in range(chunks)]
-WIDTH, LENGTH, VOCABULARY, BATCH = 2048, 2048, 1024, 2
+WIDTH, LENGTH, VOCABULARY, BATCH = 1024, 2048, 1024, 2
 
 
 class Block(nn.Module):
