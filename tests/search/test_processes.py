@@ -52,8 +52,9 @@ def test_interrupt_keeps_what_is_done_and_leaves_no_process(maya_search, tmp_pat
     write(maya_search.path, PLAIN.replace("[1, 2, 4]", "[1, 2, 4, 8, 16, 32]"))
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "FAKE_SECONDS": "2", "FAKE_LOG": "log.txt"}
     words = [sys.executable, "-m", "maya.search", "space.toml", "--out", "out", "--jobs", "1"]
+    # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
     process = subprocess.Popen(words, cwd=maya_search.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True)
+                               text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     for line in process.stderr:
         if line.startswith("[2/"):
             break
