@@ -94,8 +94,9 @@ void step(Page& page, const Prediction& p) {
                                 human_ms(s.high_ms), found_by_words(s)));
   if (p.throughput) {
     const Throughput& t = *p.throughput;
-    std::string text = fit(human_count(t.per_second) + " " + t.unit + "/s", value_width) +
-                       human_count(t.per_step) + " a step";
+    std::string rate = human_count(t.per_second) + " " + t.unit + "/s";
+    if (std::ssize(rate) < value_width) rate = fit(rate, value_width);
+    std::string text = rate + (rate.back() == ' ' ? "" : "  ") + human_count(t.per_step) + " a step";
     if (p.gpus > 1) text += fmt::format(", {}/s per GPU", human_count(t.per_second / p.gpus));
     page.labelled("Throughput", text);
   } else {
