@@ -20,18 +20,6 @@ bool is_heavy(const Work& work) {
          std::holds_alternative<TritonKernel>(work);
 }
 
-bool is_gradient(const Op& op) {
-  const bool direction = std::visit(
-      [](const auto& work) {
-        if constexpr (requires { work.direction == Direction::forward; })
-          return work.direction != Direction::forward;
-        else
-          return false;
-      },
-      op.work);
-  return direction || op.name.find("backward") != std::string::npos;
-}
-
 struct Symbol {
   std::uint64_t exact{}, shape{};
   bool optimizer{}, heavy{}, gradient{};
@@ -73,13 +61,25 @@ class Updates {
 
 }  // namespace
 
+bool computes_gradients(const Op& op) {
+  const bool direction = std::visit(
+      [](const auto& work) {
+        if constexpr (requires { work.direction == Direction::forward; })
+          return work.direction != Direction::forward;
+        else
+          return false;
+      },
+      op.work);
+  return direction || op.name.find("backward") != std::string::npos;
+}
+
 Sequence::Sequence(const trace::Recording& recording) {
   std::vector<Symbol> ops, graphs;
   Updates updates(recording.ops);
   certain_updates_ = updates.certain();
   for (const Op& op : recording.ops)
     ops.push_back(
-        {hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work), is_gradient(op)});
+        {hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work), computes_gradients(op)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
       case Kind::launch:

@@ -9,6 +9,10 @@
 
 namespace maya::collate {
 
+// The op itself says so (attention, normalization, a compiled kernel's name). Matrix products do
+// not.
+bool computes_gradients(const Op& op);
+
 class Sequence {
  public:
   explicit Sequence(const trace::Recording& recording);
@@ -22,8 +26,6 @@ class Sequence {
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
   std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that asked for it
-  // The op itself says that it computes gradients (attention, normalization, a compiled kernel's
-  // name). Matrix products do not say so.
   bool gradient(std::size_t i) const { return gradient_[i]; }
   // How many such symbols lie in [begin, end).
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {

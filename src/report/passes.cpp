@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
+#include "collate/sequence.h"
+
 namespace maya::report {
 namespace {
-
-bool computes_gradients(const Op& op) {
-  const bool direction = std::visit(
-      [](const auto& work) {
-        if constexpr (requires { work.direction == Direction::forward; })
-          return work.direction != Direction::forward;
-        else
-          return false;
-      },
-      op.work);
-  return direction || op.name.find("backward") != std::string::npos;
-}
 
 bool ends_forward_pass(const maya::Work& work) {
   const auto* softmax = std::get_if<Softmax>(&work);
@@ -42,7 +32,7 @@ Passes::Passes(const job::Job& job, const job::RankClass& rank_class)
 }
 
 bool Passes::backward(std::uint32_t index, const Op& op) const {
-  return recording_.records[index].thread != program_ || computes_gradients(op);
+  return recording_.records[index].thread != program_ || collate::computes_gradients(op);
 }
 
 bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class) {
