@@ -1,7 +1,3 @@
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "mutate.h"
 
 namespace maya::fuzz {
@@ -11,14 +7,7 @@ std::vector<std::string> seeds() {
       "maya-calibration 1\ngpu h100-sxm\nsource here\n"
       "op 103775 99712 108200 704 gemm m=4096 n=4096 k=4096\nscale gemm.tensor 1.1 0.9 1.2 12\n",
       "maya-model 1\n[f]\na 1\nb 1\n[f ampere]\na 2\n[f ampere-8.0]\nsource s\na 3\n"};
-  const std::string models = MAYA_SOURCE_DIR "/catalog/models";
-  for (const auto& entry : std::filesystem::directory_iterator(models))
-    if (entry.path().extension() == ".model" && entry.file_size() < 8000) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      std::ostringstream text;
-      text << file.rdbuf();
-      result.push_back(text.str());
-    }
+  add_files(result, "catalog/models", ".model", 8000);
   return result;
 }
 

@@ -5,6 +5,7 @@
 //   NAME_mutations --write DIR      write the seeds there, as a first corpus for libFuzzer
 #include "mutate.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,23 @@
 #include <random>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace maya::fuzz {
+
+void add_files(std::vector<std::string>& seeds, const std::string& folder,
+               const std::string& extension, std::uintmax_t bytes) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(MAYA_SOURCE_DIR "/" + folder))
+    if (entry.path().extension() == extension && entry.file_size() < bytes)
+      paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  for (const auto& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+}
+
+}  // namespace maya::fuzz
 
 namespace {
 

@@ -1,7 +1,3 @@
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "mutate.h"
 
 namespace maya::fuzz {
@@ -45,15 +41,7 @@ $L2:
   ret;
 }
 )"};
-  const std::string folder = MAYA_SOURCE_DIR "/src/decode/testdata";
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (entry.path().extension() == ".ptx" && entry.file_size() < 20000) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      std::ostringstream text;
-      text << file.rdbuf();
-      result.push_back(text.str());
-    }
+  add_files(result, "src/decode/testdata", ".ptx", 20000);
   return result;
 }
 
