@@ -14,6 +14,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,10 @@ def recorded(job: Job, layout: Layout, starts: str, run: pathlib.Path) -> str:
                "--rounds", *layout.words(job)]
     environment = {**os.environ, "MAYA_START_DIR": starts} if starts else dict(os.environ)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
-    too_large = next((line.split("OutOfMemoryError: ")[1][:60] for line in done.stderr.splitlines() if "OutOfMemoryError: " in line), "")
+    # torch's own memory, or the buffers of NCCL.
+    too_large = next((found[0][:60] for line in done.stderr.splitlines()
+                      if (found := re.findall(r"OutOfMemoryError: (.*)|(Failed to CUDA malloc .*: out of memory)", line))
+                      and (found := ["".join(found[0])])), "")
     if done.returncode != 0 and not too_large:
         raise RuntimeError("\n".join(done.stderr.splitlines()[-15:]))
     memo.write_text(too_large)

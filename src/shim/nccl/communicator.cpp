@@ -1,5 +1,7 @@
 #include "shim/nccl/communicator.h"
 
+#include "shim/nccl/buffers.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,7 +194,7 @@ const char* ncclGetErrorString(int code) {
       return "unknown result code";
   }
 }
-const char* ncclGetLastError(void*) { return ""; }
+const char* ncclGetLastError(void*) { return nccl::last_failure(); }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return ncclInvalidArgument;
