@@ -58,12 +58,14 @@ std::vector<Assumption> assumptions_of(const job::Job& job, const simulate::Time
   std::stable_sort(result.begin(), result.end(),
                    [](const Assumption& a, const Assumption& b) { return *a.share > *b.share; });
 
-  for (const auto& [warning, what] : assumed_values)
-    if (std::any_of(job.classes.begin(), job.classes.end(), [&](const job::RankClass& c) {
-          return std::any_of(c.recording.warnings.begin(), c.recording.warnings.end(),
-                             [&](const trace::Count& count) { return count.name == warning; });
-        }))
+  for (const auto& [warning, what] : assumed_values) {
+    auto was_given = [name = warning](const job::RankClass& c) {
+      return std::any_of(c.recording.warnings.begin(), c.recording.warnings.end(),
+                         [name](const trace::Count& count) { return count.name == name; });
+    };
+    if (std::any_of(job.classes.begin(), job.classes.end(), was_given))
       result.push_back({std::string(what), std::nullopt});
+  }
   return result;
 }
 

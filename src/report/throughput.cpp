@@ -154,12 +154,14 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
   // The vocabulary is the largest table for which some rank has an output layer or a loss.
   Table table{0, 0};
   for (const Intake& intake : intakes)
-    for (const auto& [candidate, rows] : intake.lookups) {
-      const bool output = std::any_of(
-          intakes.begin(), intakes.end(), [&, vocabulary = candidate.first](const Intake& other) {
+    for (const auto& lookup : intake.lookups) {
+      const Table& candidate = lookup.first;
+      const bool output =
+          std::any_of(intakes.begin(), intakes.end(), [&candidate](const Intake& other) {
             return output_rows(other, candidate, false) > 0 ||
-                   output_rows(other, candidate, true) > 0 || other.losses.contains(vocabulary) ||
-                   other.losses.contains(-vocabulary);
+                   output_rows(other, candidate, true) > 0 ||
+                   other.losses.contains(candidate.first) ||
+                   other.losses.contains(-candidate.first);
           });
       if (output && candidate.first * candidate.second > table.first * table.second)
         table = candidate;
@@ -179,9 +181,10 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
   for (const Intake& intake : intakes) {
     if (!intake.embeds) continue;
     for (const Intake& other : intakes) {
-      const auto [vocabulary, width] = output_layer(other);
-      if (vocabulary == 0) continue;
-      tokens = sum([&](const Intake& i) { return rows_of(i.backward, width, vocabulary); });
+      const Layer output = output_layer(other);
+      if (output.first == 0) continue;
+      tokens =
+          sum([&](const Intake& i) { return rows_of(i.backward, output.second, output.first); });
     }
   }
   return tokens;

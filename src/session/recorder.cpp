@@ -132,7 +132,8 @@ void Recorder::finish() {
 
 void Recorder::abandon() {
   writer_.abandon();
-  begun_ = finished_ = true;
+  begun_ = true;
+  finished_ = true;
 }
 
 std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) {

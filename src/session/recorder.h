@@ -1,6 +1,7 @@
 // Turns what happens into records: interns ops and names, attaches thread and host time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -61,7 +62,8 @@ class Recorder {
   const Settings& settings_;
   trace::Writer writer_;
   std::mutex mutex_;
-  bool begun_ = false, finished_ = false;
+  std::atomic<bool> begun_ = false;  // read without the mutex by every call
+  bool finished_ = false;
   bool rank_known_ = false;
   trace::Identity identity_;
   std::unordered_map<std::uint64_t, std::uint32_t> ops_, graphs_;  // by hash

@@ -259,3 +259,38 @@ def test_a_gpu_that_the_node_does_not_have(run):
     assert done.code != 0
     assert "GPU 3 was asked for by rank 3, and this process sees 1 (a node of a100-80gb-sxm has 1)" in done.stderr
     assert "name a cluster with larger nodes" in done.stderr
+
+
+SPLIT = """
+import os, torch, torch.distributed as dist
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+torch.cuda.set_device(device)
+dist.init_process_group("nccl", device_id=device)  # groups are split off the communicator of all ranks
+def mine(groups):
+    made = [(ranks, dist.new_group(ranks)) for ranks in groups]
+    return next(group for ranks, group in made if rank in ranks)
+inside = mine([list(range(i, i + 4)) for i in range(0, world, 4)])
+across = mine([list(range(i, world, 4)) for i in range(4)])
+few, many = torch.zeros(1 << 20, device=device), torch.zeros(1 << 21, device=device)
+x = torch.nn.Parameter(torch.zeros(1024, 1024, device=device))
+optimizer = torch.optim.SGD([x], lr=0.1)
+for step in range(4):
+    (x @ x).sum().backward()
+    dist.all_reduce(few, group=inside)
+    for i in range(6): dist.all_reduce(many, group=across)
+    optimizer.step(); optimizer.zero_grad()
+torch.cuda.synchronize()
+dist.destroy_process_group()
+"""
+
+
+def test_members_of_split_groups_are_those_of_the_program(run, tmp_path):
+    """The busiest group crosses nodes here, which no guess from sizes and counts would find."""
+    script = tmp_path / "split.py"
+    script.write_text(SPLIT)
+    done = run("torchrun", "--nnodes", "2", "--nproc-per-node", "8", str(script), cluster="dgx-a100:2", options=("--ranks", "0"))
+    assert done.code == 0, done.stderr
+    took = {op["sizes"]: op["ms"] / op["count"] for op in done.prediction["ops"] if op["kind"] == "collective"}
+    within, across = (next(ms for sizes, ms in took.items() if f"bytes={mib << 20} " in sizes) for mib in (4, 8))
+    assert across > 2.5 * within, took  # twice the bytes, and over the network

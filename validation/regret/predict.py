@@ -1,18 +1,20 @@
 """Predicts every row of a measured sweep and writes the predictions down, without reading what was measured.
 
-    python validation/regret/predict.py FOLDER 13b-32 65b-64 …
+    python validation/regret/predict.py FOLDER [--recordings KEPT] 13b-32 65b-64 …
 
-FOLDER holds the tables. Each layout is recorded once, one rank of each stage, with steps of PP and of 2·PP micro-batches; a
+FOLDER holds the tables. Recordings are kept in the folder KEPT and used again: with other kernel models only the second half runs. Each layout is recorded once, one rank of each stage, with steps of PP and of 2·PP micro-batches; a
 step of all its micro-batches is the first plus as many rounds as are left. Results go to validation/regret/<job>.csv; layouts
 that are there already are not run again.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -34,8 +36,11 @@ def predicted(run: pathlib.Path, steps: str) -> dict:
     return json.loads(done.stdout)
 
 
-def predict(job: Job, layout: Layout, starts: str) -> dict:
-    run = pathlib.Path(tempfile.mkdtemp(prefix="maya-regret-")) / "run"
+def recorded(job: Job, layout: Layout, starts: str, run: pathlib.Path) -> str:
+    """Records the layout; the line that says that it does not fit, or nothing."""
+    memo = run.with_suffix(".txt")
+    if memo.exists():
+        return memo.read_text()
     nodes = job.gpus // 8
     ranks = ",".join(map(str, layout.ranks(job)))
     command = [MAYA, "run", "--cluster", f"dgx-a100:{nodes}", "--ranks", ranks, "--no-predict", "--quiet", "--out", str(run), "--",
@@ -43,12 +48,22 @@ def predict(job: Job, layout: Layout, starts: str) -> dict:
                "--rounds", *layout.words(job)]
     environment = {**os.environ, "MAYA_START_DIR": starts} if starts else dict(os.environ)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    # torch's own memory, or the buffers of NCCL.
+    too_large = next((found[0][:60] for line in done.stderr.splitlines()
+                      if (found := re.findall(r"OutOfMemoryError: (.*)|(Failed to CUDA malloc .*: out of memory)", line))
+                      and (found := ["".join(found[0])])), "")
+    if done.returncode != 0 and not too_large:
+        raise RuntimeError("\n".join(done.stderr.splitlines()[-15:]))
+    memo.write_text(too_large)
+    return too_large
+
+
+def predict(job: Job, layout: Layout, starts: str, kept: pathlib.Path | None) -> dict:
+    folder = kept or pathlib.Path(tempfile.mkdtemp(prefix="maya-regret-"))
+    run = folder / f"{job.model}-{job.gpus}-{job.length}-{layout.name}"
     try:
-        if done.returncode != 0:
-            if "OutOfMemoryError" not in done.stderr:
-                raise RuntimeError("\n".join(done.stderr.splitlines()[-15:]))
-            return {"layout": layout.name, "fits": 0, "note": next(
-                (line.split("OutOfMemoryError: ")[1][:60] for line in done.stderr.splitlines() if "OutOfMemoryError: " in line), "")}
+        if note := recorded(job, layout, starts, run):
+            return {"layout": layout.name, "fits": 0, "note": note}
         first, second = predicted(run, "step@1"), predicted(run, "step@2")
         rounds = (layout.micro_batches(job) - layout.pipeline) / layout.pipeline
         times = {key: (a + (b - a) * rounds) / 1000 for key, a, b in (
@@ -57,11 +72,19 @@ def predict(job: Job, layout: Layout, starts: str) -> dict:
         return {"layout": layout.name, "step_s": f"{times['ms']:.3f}", "low_s": f"{times['low_ms']:.3f}", "high_s": f"{times['high_ms']:.3f}",
                 "peak_gib": f"{fullest['peak_bytes'] / 2**30:.2f}", "capacity_gib": f"{fullest['capacity_bytes'] / 2**30:.2f}", "fits": 1, "note": ""}
     finally:
-        shutil.rmtree(run.parent, ignore_errors=True)
+        if not kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:
-    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(JOBS)
+    words = argparse.ArgumentParser()
+    words.add_argument("folder", type=pathlib.Path)
+    words.add_argument("jobs", nargs="*")
+    words.add_argument("--recordings", type=pathlib.Path)
+    given = words.parse_intermixed_args()
+    folder, names = given.folder, given.jobs or list(JOBS)
+    if given.recordings:
+        given.recordings.mkdir(parents=True, exist_ok=True)
     starts = tempfile.mkdtemp(prefix="maya-start-")
     pathlib.Path(starts, "owner").write_text(str(os.getpid()))
     for name in names:
@@ -73,7 +96,7 @@ def main() -> None:
             if layout.name in known:
                 continue
             try:
-                found = predict(JOBS[name], layout, starts)
+                found = predict(JOBS[name], layout, starts, given.recordings)
             except RuntimeError as problem:
                 print(f"{name} {layout.name}: {problem}", file=sys.stderr)
                 continue

@@ -1,6 +1,7 @@
 #include "shim/nccl/buffers.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "shim/nccl/buffer_sizes.h"
 #include "shim/nccl/communicator.h"
@@ -28,6 +29,8 @@ const BufferSizes& sizes() {
   return *known;
 }
 
+thread_local char failure[96] = "";
+
 bool take(Communicator& c, std::uint64_t bytes) {
   if (bytes == 0) return true;
   void* address = nullptr;
@@ -35,12 +38,18 @@ bool take(Communicator& c, std::uint64_t bytes) {
   session::thread().device = c.device;
   const int error = session::take(&address, bytes, device::MemoryKind::communicator);
   session::thread().device = before;
-  if (error != 0) return false;
+  if (error != 0) {
+    std::snprintf(failure, sizeof failure, "Failed to CUDA malloc %llu bytes: out of memory",
+                  static_cast<unsigned long long>(bytes));
+    return false;
+  }
   c.buffers.allocations.push_back(address);
   return true;
 }
 
 }  // namespace
+
+const char* last_failure() { return failure; }
 
 bool connect(Communicator& c, CollectiveKind kind) {
   if (c.size <= 1) return true;

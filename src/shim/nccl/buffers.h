@@ -27,5 +27,7 @@ struct Buffers {
 bool connect(Communicator& communicator, CollectiveKind kind);
 bool connect(Communicator& communicator, int peer, bool sends);
 void disconnect(Communicator& communicator);
+// Why the calling thread's last connection failed, for ncclGetLastError; "" if none did.
+const char* last_failure();
 
 }  // namespace maya::nccl

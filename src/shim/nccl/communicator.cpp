@@ -1,5 +1,7 @@
 #include "shim/nccl/communicator.h"
 
+#include "shim/nccl/buffers.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,6 +141,13 @@ ncclResult_t init(void** out, int size, std::uint64_t id, int rank, const ncclCo
   return join(out, announce(id, rank, size, 0, config_name(config), true, std::move(ranks)));
 }
 
+// Place of a rank of the job in a communicator of a job that runs in part; -1 if it is no member.
+int place_in(const Communicator& c, int rank) {
+  if (c.size == session::state().settings.world_size) return rank < c.size ? rank : -1;
+  const auto found = std::find(c.ranks.begin(), c.ranks.end(), rank);
+  return found == c.ranks.end() ? -1 : static_cast<int>(found - c.ranks.begin());
+}
+
 struct Choice {
   int colour, key;
 };
@@ -185,7 +194,7 @@ const char* ncclGetErrorString(int code) {
       return "unknown result code";
   }
 }
-const char* ncclGetLastError(void*) { return ""; }
+const char* ncclGetLastError(void*) { return nccl::last_failure(); }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return ncclInvalidArgument;
@@ -238,13 +247,15 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
     return ncclInvalidArgument;
   std::uint64_t number = ++parent->splits;
   std::vector<std::pair<nccl::Choice, int>> members;
+  std::vector<int> ranks;  // of the job, where only some of them run
   nccl::Choice own{colour, key};
   const bool partly = parent->exchange && parent->exchange->absent() > 0;
   if (partly && colour != NCCL_SPLIT_NOCOLOR) {
     // The key is the place in the group for torch, whose lists this finds.
-    const bool whole = parent->size == session::state().settings.world_size;
-    if (whole)
-      for (int rank : nccl::group_being_made(parent->rank, key)) members.emplace_back(own, rank);
+    ranks = nccl::group_being_made(session::state().settings.rank, key);
+    for (int rank : ranks)
+      if (const int at = nccl::place_in(*parent, rank); at >= 0) members.emplace_back(own, at);
+    if (members.size() != ranks.size()) members.clear();
     if (members.empty()) {
       std::fprintf(
           stderr,
@@ -283,9 +294,7 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
   std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
   Communicator* made =
       nccl::announce(nccl::hash(seed, sizeof seed), rank, static_cast<int>(members.size()),
-                     parent->id, nccl::config_name(config));
-  if (made != nullptr && partly)
-    for (const auto& member : members) made->ranks.push_back(member.second);
+                     parent->id, nccl::config_name(config), false, std::move(ranks));
   return nccl::join(out, made);
 }
 
