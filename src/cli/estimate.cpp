@@ -4,14 +4,12 @@
 
 #include <fstream>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/answers.h"
 #include "cli/command.h"
 #include "estimate/table.h"
 #include "maya/catalog.h"
-#include "op/text.h"
 
 namespace maya::cli {
 namespace {
@@ -20,33 +18,6 @@ struct Options {
   std::vector<std::string> words;
   std::string gpu{"h100-sxm"}, csv, out, calibration;
   bool json{};
-};
-
-// Estimators by GPU name, made when first asked for.
-class Devices {
- public:
-  Devices(const catalog::Catalog& catalog, std::string calibration)
-      : catalog_(catalog), calibration_(std::move(calibration)) {}
-  Result<estimate::Device> operator()(std::string_view name) {
-    const std::string key(name);
-    if (auto known = made_.find(key); known != made_.end())
-      return estimate::Device{known->second.gpu, known->second.estimator.get()};
-    const auto gpu = catalog_.gpu(name);
-    if (!gpu) return gpu.error();
-    auto estimator = estimate::make_estimator(*gpu, catalog_.directory(), calibration_);
-    if (!estimator) return estimator.error();
-    Made& made = made_[key] = {*gpu, std::move(*estimator)};
-    return estimate::Device{made.gpu, made.estimator.get()};
-  }
-
- private:
-  struct Made {
-    catalog::Gpu gpu;
-    std::unique_ptr<estimate::Estimator> estimator;
-  };
-  const catalog::Catalog& catalog_;
-  std::string calibration_;
-  std::map<std::string, Made> made_;
 };
 
 int one(const Options& options, Devices& devices) {
@@ -60,17 +31,7 @@ int one(const Options& options, Devices& devices) {
     if (!answer.warning.empty()) fmt::print(stderr, "maya: {}\n", answer.warning);
     return success;
   }
-  const nlohmann::ordered_json json = {{"op", to_text(op->work)},
-                                       {"gpu", device->gpu.name},
-                                       {"predicted_us", answer.estimate.ns / 1000},
-                                       {"low_us", answer.estimate.low_ns / 1000},
-                                       {"high_us", answer.estimate.high_ns / 1000},
-                                       {"origin", estimate::name(answer.estimate.origin)},
-                                       {"tflops", answer.tflops},
-                                       {"gbps", answer.gbps},
-                                       {"peak_share", answer.peak_share},
-                                       {"warning", answer.warning}};
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", to_json(answer, *op, device->gpu).dump(2));
   return success;
 }
 

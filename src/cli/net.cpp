@@ -1,14 +1,8 @@
-#include <unistd.h>
-
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <map>
-#include <nlohmann/json.hpp>
-
+#include "cli/answers.h"
 #include "cli/command.h"
 #include "maya/catalog.h"
-#include "network/open.h"
 #include "network/table.h"
 #include "predict/settings.h"
 
@@ -22,58 +16,22 @@ struct Options {
   bool json{};
 };
 
-// NCCL_* of the caller: what it would be for a run started here.
-std::map<std::string, std::string> nccl_environment() {
-  std::map<std::string, std::string> found;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (text.rfind("NCCL_", 0) == 0 && equals != std::string_view::npos)
-      found.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return found;
-}
-
 int run(const Options& options) {
   const auto catalog = catalog::Catalog::load();
   if (!catalog) return fail(catalog.error());
-  predict::Pairs overrides;
+  NetQuestion question{options.cluster, options.kind, options.sizes, options.ranks, {}};
   for (const std::string& text : options.settings) {
     auto setting = predict::split_setting(text);
     if (!setting) return fail(setting.error(), usage);
-    overrides.push_back(*setting);
+    question.settings.push_back(*setting);
   }
-  const auto cluster = catalog->cluster(options.cluster, overrides);
-  if (!cluster) return fail(cluster.error());
-  const auto sizes = network::parse_sizes(options.sizes);
-  if (!sizes) return fail(sizes.error(), usage);
-  const auto environment = nccl_environment();
-  const auto rows = network::table(*cluster, options.kind, *sizes, options.ranks, environment);
-  if (!rows) return fail(rows.error());
-  for (const std::string& note : network::environment_notes(environment))
-    fmt::print(stderr, "maya: {}\n", note);
-  if (!options.json) {
-    fmt::print("{}", network::print(*rows));
-    return success;
-  }
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const network::Row& row : *rows)
-    list.push_back({{"bytes", row.bytes},
-                    {"time_us", row.time.ns / 1000},
-                    {"low_us", row.time.low_ns / 1000},
-                    {"high_us", row.time.high_ns / 1000},
-                    {"algorithm", row.time.algorithm},
-                    {"protocol", row.time.protocol},
-                    {"channels", row.time.channels},
-                    {"algbw_gbps", row.algbw_gbps},
-                    {"busbw_gbps", row.busbw_gbps},
-                    {"origin", estimate::name(row.time.origin)}});
-  fmt::print("{}\n", nlohmann::ordered_json(
-                         {{"cluster", cluster->name},
-                          {"collective", options.kind},
-                          {"ranks", options.ranks ? options.ranks : cluster->world_size()},
-                          {"rows", list}})
-                         .dump(2));
+  if (const auto sizes = network::parse_sizes(options.sizes); !sizes)
+    return fail(sizes.error(), usage);
+  const auto answer = ask(*catalog, question);
+  if (!answer) return fail(answer.error());
+  for (const std::string& note : answer->notes) fmt::print(stderr, "maya: {}\n", note);
+  fmt::print("{}", options.json ? to_json(*answer, question).dump(2) + "\n"
+                                : network::print(answer->rows));
   return success;
 }
 

@@ -19,6 +19,7 @@
 #include "maya/estimate.h"
 #include "maya/network.h"
 #include "network/open.h"
+#include "predict/reuse.h"
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
@@ -143,10 +144,19 @@ bool ended_badly(const Run& run) {
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
-  Result<Settings> settings = parse_settings(options.settings);
-  if (!settings) return settings.error();
+  // Before the recordings, which may be large: a setting that is wrong is said at once.
+  if (Result<Settings> settings = parse_settings(options.settings); !settings)
+    return settings.error();
   Result<Run> run = read_run(directory);
   if (!run) return run.error();
+  return predict_recorded(std::move(*run), directory, options);
+}
+
+Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
+                                 const Options& options) {
+  Result<Settings> settings = parse_settings(options.settings);
+  if (!settings) return settings.error();
+  Run* const run = &recorded;
   const trace::Identity& identity = run->recordings[0].identity;
 
   const std::string spec = !options.cluster.empty()     ? options.cluster
@@ -155,20 +165,22 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
   if (spec.empty())
     return Error{fmt::format(
         "{} does not say which cluster it was recorded for: name one with --cluster", directory)};
-  Result<catalog::Catalog> catalog = catalog::Catalog::load();
+  Reuse once;
+  Reuse& models = options.reuse ? *options.reuse : once;
+  Result<const catalog::Catalog*> catalog = models.catalog();
   if (!catalog) return catalog.error();
-  Result<catalog::Cluster> cluster = catalog->cluster(spec, settings->cluster);
+  Result<catalog::Cluster> cluster = (*catalog)->cluster(spec, settings->cluster);
   if (!cluster) return cluster.error();
   // The recording machine's speed belongs to the recording, unless the user says otherwise.
-  if (const double speed = recorded_speed(*catalog, run->file, run->notes); speed > 0)
+  if (const double speed = recorded_speed(**catalog, run->file, run->notes); speed > 0)
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
   if (run->file.stopped) collate::cut_to_common_steps(run->recordings);
   const bool works = any_work(run->recordings);
 
-  auto estimator = estimate::make_estimator(cluster->gpu, catalog->directory(), options.calibration,
-                                            libraries_of(run->recordings[0]));
+  const auto estimator =
+      models.estimator(*cluster, options.calibration, libraries_of(run->recordings[0]));
   if (!estimator) return estimator.error();
   const std::map<std::string, std::string> environment = environment_of(run->recordings[0]);
   Result<std::unique_ptr<network::Network>> made = network::open_network(*cluster, environment);

@@ -22,6 +22,8 @@
 
 namespace maya::predict {
 
+class Reuse;
+
 struct Options {
   std::string cluster;                                        // SPEC; empty: that of the run
   std::vector<std::pair<std::string, std::string>> settings;  // see settings.h
@@ -29,6 +31,7 @@ struct Options {
   std::string steps{"auto"};  // "auto", a number of steps, or the name of the range that opens each
   bool fold{true};            // false: every rank is its own class (slower, same answer)
   bool keep_spans{false};     // the timeline with every span, for traces and the report
+  Reuse* reuse{nullptr};      // models that several predictions share (reuse.h)
 };
 
 struct Outcome {
@@ -39,6 +42,10 @@ struct Outcome {
 };
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options = {});
+
+// The same of recordings that are read already (run_directory.h); `directory` is for messages.
+struct Run;
+Result<Outcome> predict_recorded(Run run, const std::string& directory, const Options& options);
 
 // prediction.json; and timeline.pftrace and report.html when the spans were kept.
 Status write_results(const std::string& directory, const Outcome& outcome);
