@@ -22,6 +22,9 @@
 
 namespace maya::predict {
 
+// As much as a viewer opens without trouble.
+inline constexpr std::uint64_t spans_of_a_report = 1'000'000;
+
 struct Options {
   std::string cluster;                                        // SPEC; empty: that of the run
   std::vector<std::pair<std::string, std::string>> settings;  // see settings.h
@@ -29,6 +32,7 @@ struct Options {
   std::string steps{"auto"};  // "auto", a number of steps, or the name of the range that opens each
   bool fold{true};            // false: every rank is its own class (slower, same answer)
   bool keep_spans{false};     // the timeline with every span, for traces and the report
+  std::uint64_t most_spans{};  // see simulate::Options
 };
 
 struct Outcome {
