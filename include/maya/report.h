@@ -49,6 +49,14 @@ struct RankMemory {
   std::uint32_t allocator_retries{};
 };
 
+// One stage of a pipeline.
+struct PipelineStage {
+  std::int32_t rank{};      // its rank in the pipeline of rank 0
+  std::int32_t ranks{};     // how many ranks of the job are at this stage
+  std::int32_t stand_in{};  // the recorded rank whose work it does
+  bool recorded{};          // false: the stage did not run, its order was worked out
+};
+
 struct MemoryPart {
   std::string what;
   std::int64_t bytes{};
@@ -132,6 +140,7 @@ struct Prediction {
   std::string mfu_dtype;
   std::optional<Throughput> throughput;
   std::vector<RankMemory> memory;  // every rank of the job, ascending
+  std::vector<PipelineStage> stages;  // empty without a pipeline
   std::optional<OutOfMemory> out_of_memory;
   Cost cost;
   Coverage coverage;

@@ -89,6 +89,8 @@ struct Timeline {
 
 struct Options {
   bool keep_spans{false};
+  // Of a job with more: only the measured steps of some classes. 0: whatever there is.
+  std::uint64_t most_spans{0};
   bool critical_path{true};  // without it the interval is a rougher one
   // Fraction by which running communication lengthens computation beside it; < 0: from the SMs and
   // the memory bandwidth that the communication takes.

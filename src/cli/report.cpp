@@ -37,6 +37,7 @@ int run(const Options& options) {
   auto asked = options.predict.parsed();
   if (!asked) return fail(asked.error(), usage);
   asked->keep_spans = true;
+  asked->most_spans = predict::spans_of_a_report;
   const auto outcome = predict::predict_run(options.run, *asked);
   if (!outcome) return fail(outcome.error());
   const std::string path = options.out.empty() ? options.run + "/report.html" : options.out;

@@ -169,10 +169,12 @@ int print_prediction(const std::string& directory, const std::string& spec,
   asked.settings = settings;
   asked.steps = options.steps;
   asked.keep_spans = !options.no_report;
+  asked.most_spans = predict::spans_of_a_report;
   auto outcome = predict::predict_run(directory, asked);
   if (!outcome) return fail(outcome.error());
   fmt::print("{}", options.json ? report::to_json(outcome->prediction)
                                 : report::summary(outcome->prediction, report::style_of_stdout()));
+  std::fflush(stdout);  // the answer does not wait for the page and the timeline
   if (auto written = predict::write_results(directory, *outcome); !written)
     return fail(written.error(), not_stored);
   return success;

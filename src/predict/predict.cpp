@@ -217,6 +217,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
         collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
     simulate::Options simulation;
     simulation.keep_spans = options.keep_spans;
+    simulation.most_spans = options.most_spans;
     Result<simulate::Timeline> timeline =
         job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
             : Result<simulate::Timeline>(job.error());

@@ -24,6 +24,9 @@ namespace maya::predict {
 
 class Reuse;
 
+// As much as a viewer opens without trouble.
+inline constexpr std::uint64_t spans_of_a_report = 1'000'000;
+
 struct Options {
   std::string cluster;                                        // SPEC; empty: that of the run
   std::vector<std::pair<std::string, std::string>> settings;  // see settings.h
@@ -32,6 +35,7 @@ struct Options {
   bool fold{true};            // false: every rank is its own class (slower, same answer)
   bool keep_spans{false};     // the timeline with every span, for traces and the report
   Reuse* reuse{nullptr};      // models that several predictions share (reuse.h)
+  std::uint64_t most_spans{};  // see simulate::Options
 };
 
 struct Outcome {

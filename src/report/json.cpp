@@ -102,6 +102,12 @@ std::string to_json(const Prediction& p) {
                               {"communicator_bytes", memory.communicator_bytes},
                               {"capacity_bytes", memory.capacity_bytes},
                               {"allocator_retries", memory.allocator_retries}});
+  json["stages"] = Json::array();
+  for (const PipelineStage& stage : p.stages)
+    json["stages"].push_back({{"rank", stage.rank},
+                              {"ranks", stage.ranks},
+                              {"stand_in", stage.stand_in},
+                              {"recorded", stage.recorded}});
   json["out_of_memory"] = out_of_memory_json(p.out_of_memory);
   const bool priced = p.cost.usd_per_gpu_hour > 0;
   json["cost"] = {
@@ -205,6 +211,9 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
                           memory.value("communicator_bytes", std::int64_t{0}),
                           memory.at("capacity_bytes"),
                           memory.value("allocator_retries", std::uint32_t{0})});
+    for (const auto& stage : json.value("stages", nlohmann::json::array()))
+      p.stages.push_back({stage.at("rank"), stage.at("ranks"), stage.at("stand_in"),
+                          stage.at("recorded")});
     if (const auto& oom = json.at("out_of_memory"); !oom.is_null()) {
       p.out_of_memory =
           OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),

@@ -12,6 +12,7 @@
 #include "report/format.h"
 #include "report/memory.h"
 #include "report/passes.h"
+#include "report/stages.h"
 #include "report/serialization.h"
 #include "report/throughput.h"
 #include "report/usage.h"
@@ -364,6 +365,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
         StepTime{timeline.step_ns / 1e6, timeline.step_low_ns / 1e6, timeline.step_high_ns / 1e6,
                  static_cast<std::uint32_t>(steps), found_by_name(job.found_by)};
   prediction.breakdown = mean_breakdown(job, timeline);
+  prediction.stages = pipeline_stages(job);
   if (prediction.step) {
     utilization(job, op_uses, steps, cluster.gpu, prediction);
     const double ms = prediction.step->ms;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "op/text.h"
 #include "report/format.h"
@@ -103,7 +102,7 @@ class Builder {
 
   Scene build() {
     const std::vector<ClassView> views = view_classes(job_, timeline_, texts_);
-    choose_ranks();
+    choose_ranks(views);
     overview();
     for (std::int32_t rank : scene_.ranks) {
       const std::uint32_t c = job_.class_of_rank[rank];
@@ -115,22 +114,31 @@ class Builder {
   }
 
  private:
-  void choose_ranks() {
+  // Of a large job some classes have no spans (simulate::Options::most_spans).
+  bool shown(const std::vector<ClassView>& views, std::uint32_t c) const {
+    return timeline_.spans.empty() || !views[c].streams.empty();
+  }
+
+  void choose_ranks(const std::vector<ClassView>& views) {
     const bool all = job_.world_size <= options_.most_ranks &&
                      job_.class_of_rank.size() == static_cast<std::size_t>(job_.world_size);
     if (all) {
-      scene_.ranks.resize(job_.world_size);
-      std::iota(scene_.ranks.begin(), scene_.ranks.end(), 0);
-      for (std::int32_t rank : scene_.ranks)
-        scene_.rank_names.push_back(fmt::format("rank {}", rank));
+      for (std::int32_t rank = 0; rank < job_.world_size; ++rank)
+        if (shown(views, job_.class_of_rank[rank])) {
+          scene_.ranks.push_back(rank);
+          scene_.rank_names.push_back(fmt::format("rank {}", rank));
+        }
       return;
     }
-    std::vector<std::pair<std::int32_t, std::string>> shown;
-    for (const job::RankClass& one : job_.classes)
-      shown.emplace_back(one.representative,
-                         (one.ranks.size() == 1 ? "rank " : "ranks ") + rank_list(one.ranks));
-    std::sort(shown.begin(), shown.end());
-    for (auto& [rank, name] : shown)
+    std::vector<std::pair<std::int32_t, std::string>> named;
+    for (std::uint32_t c = 0; c < job_.classes.size(); ++c) {
+      const job::RankClass& one = job_.classes[c];
+      if (shown(views, c))
+        named.emplace_back(one.representative,
+                           (one.ranks.size() == 1 ? "rank " : "ranks ") + rank_list(one.ranks));
+    }
+    std::sort(named.begin(), named.end());
+    for (auto& [rank, name] : named)
       scene_.ranks.push_back(rank), scene_.rank_names.push_back(name);
   }
 

@@ -55,17 +55,21 @@ bool is_error(std::string_view line) {
   return false;
 }
 
-// The last error among the lines, else the last line.
+// The last error among the lines, else the last line. Torch marks the error that ended a rank with
+// "[rank0]: "; what Python prints after it while it shuts down is not the reason.
 std::string error_line() {
   std::string text;
   const std::size_t bytes = std::min(printed_bytes, kept);
   for (std::size_t i = printed_bytes - bytes; i < printed_bytes; ++i) text += printed[i % kept];
   std::string last, error;
+  bool marked = false;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const auto line = without_prefix(std::string_view(text).substr(begin, end - begin));
+    const auto whole = std::string_view(text).substr(begin, end - begin);
+    const auto line = without_prefix(whole);
+    const bool prefixed = line.size() != whole.size();
     if (!line.empty()) last = line;
-    if (is_error(line)) error = line;
+    if (is_error(line) && (prefixed || !marked)) error = line, marked = prefixed;
     begin = end + 1;
   }
   return error.empty() ? last : error;

@@ -11,6 +11,7 @@
 #include "simulate/engine.h"
 #include "simulate/program.h"
 #include "simulate/schedule.h"
+#include "simulate/shown.h"
 
 namespace maya::simulate {
 namespace {
@@ -26,10 +27,14 @@ std::int64_t typical_step(const job::Job& job) {
 class Simulation {
  public:
   Simulation(const job::Job& job, const Plan& plan, const Options& options)
-      : job_(job), plan_(plan), meetings_(plan), others_{meetings_, {}} {
+      : job_(job),
+        plan_(plan),
+        shown_(choose_shown(job, plan, options)),
+        meetings_(plan),
+        others_{meetings_, {}} {
     for (std::uint32_t c = 0; c < plan.classes.size(); ++c) {
-      engines_.push_back(
-          std::make_unique<Engine>(plan, c, others_, options.keep_spans ? &timeline_ : nullptr));
+      engines_.push_back(std::make_unique<Engine>(plan, c, others_,
+                                                  shown_.classes[c] != 0 ? &timeline_ : nullptr));
       others_.engines.push_back(engines_.back().get());
     }
   }
@@ -54,6 +59,10 @@ class Simulation {
       timeline_.end_ns = std::max(timeline_.end_ns, engine->end());
     for (const Program& program : plan_.classes) timeline_.simulated_ops += program.works;
     path();
+    if (!shown_.all()) {
+      keep_measured_steps(job_, timeline_);
+      timeline_.notes.push_back(shown_.note());
+    }
     sort_spans();
     return std::move(timeline_);
   }
@@ -191,6 +200,7 @@ class Simulation {
 
   const job::Job& job_;
   const Plan& plan_;
+  const Shown shown_;
   MeetingTable meetings_;
   Others others_;
   std::vector<std::unique_ptr<Engine>> engines_;
