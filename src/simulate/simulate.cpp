@@ -26,10 +26,10 @@ std::int64_t typical_step(const job::Job& job) {
 class Simulation {
  public:
   Simulation(const job::Job& job, const Plan& plan, const Options& options)
-      : job_(job), plan_(plan), meetings_(plan), others_{meetings_, {}} {
+      : job_(job), plan_(plan), meetings_(plan), others_{&meetings_, {}} {
     for (std::uint32_t c = 0; c < plan.classes.size(); ++c) {
       engines_.push_back(
-          std::make_unique<Engine>(plan, c, others_, options.keep_spans ? &timeline_ : nullptr));
+          std::make_unique<Engine>(plan, plan.classes[c], c, others_, options.keep_spans ? &timeline_ : nullptr));
       others_.engines.push_back(engines_.back().get());
     }
   }
