@@ -26,6 +26,7 @@
 #include "maya/report.h"
 #include "maya/trace.h"
 #include "predict/predict.h"
+#include "predict/run_directory.h"
 #include "predict/settings.h"
 
 namespace maya::cli {
@@ -37,7 +38,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"}, stop_after;
   std::vector<std::string> set;
-  std::string start{"auto"};
+  std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
   bool no_predict{}, no_report{}, json{}, quiet{};
 };
@@ -262,6 +263,16 @@ int run(const Options& options, std::vector<std::string> command) {
   file.gpus_per_node = cluster->gpus_per_node;
   file.started = launch::now_utc();
   file.benchmark_us = launch::host_benchmark_us();
+  const bool virtual_clock = options.clock == "virtual";
+  if (virtual_clock) {
+    // The processes count their time as the prediction will.
+    const double reference = predict::reference_benchmark_us(catalogue->directory());
+    const double speed = reference > 0 ? reference / file.benchmark_us : 1;
+    cluster->extra.emplace("host.recorded_speed", speed);
+    job.clock_scale = cluster->extra["host.recorded_speed"] /
+                      (cluster->host.speed > 0 ? cluster->host.speed : 1);
+    file.clock = options.clock;
+  }
   std::string run_file = directory->path() + "/run.toml";
   if (auto status =
           launch::write_file(directory->path() + "/device.txt", catalog::to_flat(*cluster));
@@ -294,7 +305,8 @@ int run(const Options& options, std::vector<std::string> command) {
   }
   file.ended = launch::now_utc();
   // Again, in case the machine was busy the first time.
-  file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
+  if (!virtual_clock)
+    file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = code;
   file.stop_after = *stop_after;
   file.stopped = ended->stopped;
@@ -306,6 +318,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());
   print_notes(directory->path());
+  for (const std::string& line : ended->clock_notes) fmt::print(stderr, "maya: {}\n", line);
   if (ended->failed) fmt::print(stderr, "maya: {}\n", launch::words(*ended->failed));
   if (*stop_after > 0 && code == 0)
     fmt::print(
@@ -373,6 +386,11 @@ void add_run(CLI::App& app) {
                    "How Python programs of the job start: plain, forked from a process that has "
                    "imported torch, or auto (forked in a search)")
       ->check(CLI::IsMember({"auto", "plain", "forked"}))
+      ->capture_default_str();
+  verb->add_option("--clock", options->clock,
+                   "Clocks the command reads: recorded (this machine's), or virtual (the cluster's, "
+                   "see docs/virtual-time.md)")
+      ->check(CLI::IsMember({"recorded", "virtual"}))
       ->capture_default_str();
   verb->add_flag("--no-report", options->no_report,
                  "Leave only prediction.json, no report.html and no timeline");

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "launch/job_clock.h"
 #include "launch/stop_after.h"
 #include "launch/supervise.h"
 #include "launchers/nodes.h"
@@ -85,10 +86,16 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience pati
     stop.emplace(job.directory, job.stop_after, ranks);
     if (auto ready = stop->status(); !ready) return ready.error();
   }
+  std::unique_ptr<JobClock> clock;
+  if (job.clock_scale > 0) {
+    auto started = JobClock::start(job.directory, job.clock_scale);
+    if (!started) return started.error();
+    clock = std::move(*started);
+  }
   patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
-  Ended ended{*code, stop && stop->asked(), {}};
+  Ended ended{*code, stop && stop->asked(), {}, clock ? clock->notes() : std::vector<std::string>()};
   if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
   return ended;
 }

@@ -28,6 +28,7 @@ struct Job {
   // Start with `ranks`, read from what they recorded which ranks are needed, and run these.
   bool unique{};
   int stop_after{};      // end each start when its ranks have recorded so many steps; 0: never
+  double clock_scale{};  // of virtual time, see job_clock.h; 0: time is real
   int at_once{};         // of `ranks`, so many at a time; 0: all together
   std::string headline;  // what is started on what, printed before each start; empty: nothing
   std::string shown;     // the run directory as a user would type it
@@ -41,6 +42,7 @@ struct Ended {
   int code{};      // the command's: the first that is not 0
   bool stopped{};  // by `stop_after`
   std::optional<FailedRank> failed;
+  std::vector<std::string> clock_notes;  // how virtual time went
 };
 Result<Ended> run_job(Job job);
 

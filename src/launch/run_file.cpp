@@ -72,6 +72,7 @@ std::string to_toml(const RunFile& run) {
     text += fmt::format("exit_code = {}\nrecordings = {}\n", *run.exit_code, run.recordings);
   if (run.stop_after > 0)
     text += fmt::format("stop_after = {}\nstopped = {}\n", run.stop_after, run.stopped);
+  if (!run.clock.empty()) text += fmt::format("clock = {}\n", quoted(run.clock));
   text += fmt::format(
       "\n[recorded_on]\n"
       "maya = {}\n"

@@ -18,6 +18,7 @@ struct RunFile {
   int stop_after{};       // steps after which the run was to be ended; 0: by itself
   bool stopped{};         // and it was: its ranks may have come to different places
   int recordings{};       // ranks that touched the device
+  std::string clock;      // "virtual": the command read the cluster's time; empty: this machine's
   double benchmark_us{};  // of the recording host, see host_speed.h
 };
 

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "clock/system_call.h"
 #include "session/next.h"
 #include "session/notes.h"
 #include "session/partial_start.h"
 #include "session/start.h"
+#include "session/virtual_time.h"
 
 namespace maya::session {
 namespace {
@@ -34,6 +36,15 @@ void notice_unreached(Start& start) {
 
 // In this order.
 constexpr StartHandler* handlers[] = {notice_unreached, start_some_ranks, start_by_fork};
+
+// Between vfork and exec nobody has told the job's clock of the new process.
+void take_time_along() { child_starts(static_cast<int>(clock::system_call(SYS_getpid))); }
+
+int spawned(int result, pid_t made, pid_t* process) {
+  if (result == 0) child_starts(made);
+  if (result == 0 && process != nullptr) *process = made;
+  return result;
+}
 
 Start handled(const char* program, char* const* words, char* const* environment) {
   Start start{program, words, environment};
@@ -60,21 +71,25 @@ constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp
 using maya::session::handled;
 
 MAYA_WRAPPER int execve(const char* path, char* const* words, char* const* environment) noexcept {
+  maya::session::take_time_along();
   const auto start = handled(path, words, environment);
   return maya::session::real_execve.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execv(const char* path, char* const* words) noexcept {
+  maya::session::take_time_along();
   const auto start = handled(path, words, environ);
   return maya::session::real_execve.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execvp(const char* name, char* const* words) noexcept {
+  maya::session::take_time_along();
   const auto start = handled(name, words, environ);
   return maya::session::real_execvpe.get()(start.program, start.words, start.environment);
 }
 
 MAYA_WRAPPER int execvpe(const char* name, char* const* words, char* const* environment) noexcept {
+  maya::session::take_time_along();
   const auto start = handled(name, words, environment);
   return maya::session::real_execvpe.get()(start.program, start.words, start.environment);
 }
@@ -84,8 +99,10 @@ MAYA_WRAPPER int posix_spawn(pid_t* process, const char* path,
                              const posix_spawnattr_t* attributes, char* const* words,
                              char* const* environment) {
   const auto start = handled(path, words, environment);
-  return maya::session::real_spawn.get()(process, start.program, actions, attributes, start.words,
-                                         start.environment);
+  pid_t made = 0;
+  const int result = maya::session::real_spawn.get()(&made, start.program, actions, attributes,
+                                                     start.words, start.environment);
+  return maya::session::spawned(result, made, process);
 }
 
 MAYA_WRAPPER int posix_spawnp(pid_t* process, const char* name,
@@ -93,6 +110,8 @@ MAYA_WRAPPER int posix_spawnp(pid_t* process, const char* name,
                               const posix_spawnattr_t* attributes, char* const* words,
                               char* const* environment) {
   const auto start = handled(name, words, environment);
-  return maya::session::real_spawnp.get()(process, start.program, actions, attributes, start.words,
-                                          start.environment);
+  pid_t made = 0;
+  const int result = maya::session::real_spawnp.get()(&made, start.program, actions, attributes,
+                                                      start.words, start.environment);
+  return maya::session::spawned(result, made, process);
 }

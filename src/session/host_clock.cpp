@@ -6,17 +6,13 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "clock/system_call.h"
 #include "session/session.h"
 
 namespace maya::session {
 namespace {
 
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec t{};
-  clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000ULL +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t clock_ns(clockid_t clock) { return static_cast<std::uint64_t>(clock::real_ns(clock)); }
 
 long voluntary_switches() {
   rusage usage{};
@@ -55,6 +51,10 @@ void HostClock::calibrate() {
                                                   static_cast<double>(passed) * 4294967296.0);
 }
 
+void HostClock::calibrate(double ns_per_tick) {
+  ns_per_tick_q32_ = static_cast<std::uint64_t>(ns_per_tick * 4294967296.0);
+}
+
 void HostClock::reanchor() {
   anchor_cpu_ns_ = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   anchor_ticks_ = ticks();
@@ -63,26 +63,28 @@ void HostClock::reanchor() {
 }
 
 void HostClock::long_enter(std::uint64_t now) {
+  auto add = [this](std::uint64_t ns) {
+    const auto ticks = static_cast<std::uint64_t>(static_cast<double>(ns) * 4294967296.0 /
+                                                  static_cast<double>(ns_per_tick_q32_));
+    pending_ += ticks, worked_ += ticks;
+  };
+  std::uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   if (!anchored_) {  // the thread's first call: all it has used so far
-    std::uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    pending_ += static_cast<std::uint64_t>(static_cast<double>(cpu) * 4294967296.0 /
-                                           static_cast<double>(ns_per_tick_q32_));
-    resumed_ = true;
+    add(cpu);
+    resumed_ = slept_ = true;
     reanchor();
     return;
   }
-  std::uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   std::uint64_t used = cpu - anchor_cpu_ns_;
   std::uint64_t before = last_exit_ > anchor_ticks_ ? to_ns(last_exit_ - anchor_ticks_) : 0;
   std::uint64_t wall = to_ns(now - last_exit_);
   std::uint64_t worked = used > before ? used - before : 0;
   if (worked > wall) worked = wall;
-  pending_ += static_cast<std::uint64_t>(static_cast<double>(worked) * 4294967296.0 /
-                                         static_cast<double>(ns_per_tick_q32_));
+  add(worked);
   if (wall - worked >
       20000) {  // asleep, or preempted: only then is the second question worth its call
     long switches = voluntary_switches();
-    if (switches != anchor_switches_) resumed_ = true;
+    if (switches != anchor_switches_) resumed_ = slept_ = true;
     anchor_switches_ = switches;
   }
   anchor_cpu_ns_ = cpu;

@@ -17,12 +17,15 @@ class HostClock {
   void enter() {
     if (depth_++ == 0) {
       std::uint64_t now = entered_ = ticks();
-      std::uint64_t gap = now - last_exit_;
-      if (gap < long_gap) [[likely]]
-        pending_ += gap;
-      else
-        long_enter(now);
+      count(now);
     }
+  }
+  // As entering and leaving at once, for calls that only ask for the time.
+  void pass() {
+    if (depth_ != 0) return;
+    const std::uint64_t now = ticks();
+    count(now);
+    last_exit_ = now;
   }
   void leave() {
     if (--depth_ != 0) return;
@@ -39,6 +42,15 @@ class HostClock {
     return to_ns(ticks);
   }
   bool inside() const { return depth_ != 0; }
+  // What passed since the last call was a wait, and is nobody's host time.
+  void pass_over() { last_exit_ = ticks(); }
+  // All host time of the thread so far, in ticks; whether it has slept since this was last asked.
+  std::uint64_t worked() const { return worked_; }
+  bool slept() {
+    const bool slept = slept_;
+    slept_ = false;
+    return slept;
+  }
   // After a call that blocked on something outside the program's own work.
   void reanchor();
 
@@ -48,8 +60,16 @@ class HostClock {
                                       32);
   }
   static void calibrate();
+  static void calibrate(double ns_per_tick);
 
  private:
+  void count(std::uint64_t now) {
+    std::uint64_t gap = now - last_exit_;
+    if (gap < long_gap) [[likely]]
+      pending_ += gap, worked_ += gap;
+    else
+      long_enter(now);
+  }
   void long_enter(std::uint64_t now);
   void count_inside() const;
   // Ticks, some 80 µs: less than a time slice, so whoever was preempted in a gap was away for
@@ -59,8 +79,8 @@ class HostClock {
   static std::uint64_t ns_per_tick_q32_;
   static bool measuring_;  // MAYA_MEASURE: how long are we ourselves at work?
   int depth_ = 0;
-  bool resumed_ = false;
-  std::uint64_t entered_ = 0, last_exit_ = 0, pending_ = 0;
+  bool resumed_ = false, slept_ = false;
+  std::uint64_t entered_ = 0, last_exit_ = 0, pending_ = 0, worked_ = 0;
   std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0;
   long anchor_switches_ = 0;
   bool anchored_ = false;

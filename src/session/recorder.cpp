@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include "base/secrets.h"
 #include "network/variables.h"
 #include "session/host_clock.h"
+#include "session/live_device.h"
 #include "session/membership.h"
 #include "trace/codec.h"
 
@@ -152,7 +154,9 @@ void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t valu
                       std::uint8_t flags, std::uint16_t aux) {
   std::uint16_t thread = thread_number();
   std::uint32_t host = take_host_ns(thread, flags);
-  writer_.append(trace::Record{kind, flags, thread, host, stream, aux, value});
+  const trace::Record record{kind, flags, thread, host, stream, aux, value};
+  writer_.append(record);
+  if (device_is_live()) live_call(record, nullptr);
 }
 
 void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
@@ -161,7 +165,11 @@ void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, s
   std::uint32_t host = take_host_ns(thread, flags);
   trace::Wide wide;
   wide.thread = thread, wide.x = x, wide.y = y;
-  writer_.append(wide, trace::Record{kind, flags, thread, host, stream, 0, value});
+  const trace::Record record{kind, flags, thread, host, stream, 0, value};
+  writer_.append(wide, record);
+  if (!device_is_live()) return;
+  const auto first = std::bit_cast<trace::Record>(wide);
+  live_call(record, &first);
 }
 
 void Recorder::tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool) {
@@ -222,8 +230,21 @@ std::uint32_t Recorder::graph(const trace::Graph& graph) {
   // Programs rebuild or update graphs as their buffers move; what is asked of the device is then
   // the same.
   auto [it, inserted] = graphs_.emplace(std::hash<std::string>{}(bytes), next_graph_);
-  if (inserted) writer_.define(trace::format::Define::graph, next_graph_++, bytes);
+  if (inserted) {
+    writer_.define(trace::format::Define::graph, next_graph_++, bytes);
+    graph_table_.push_back(graph);
+  }
   return it->second;
+}
+
+trace::Graph Recorder::graph_of(std::uint32_t number) {
+  std::lock_guard guard(mutex_);
+  return number < graph_table_.size() ? graph_table_[number] : trace::Graph{};
+}
+
+trace::Communicator Recorder::communicator_of(std::uint16_t number) {
+  std::lock_guard guard(mutex_);
+  return number < communicator_table_.size() ? communicator_table_[number] : trace::Communicator{};
 }
 
 std::uint16_t Recorder::communicator(const trace::Communicator& communicator) {
@@ -231,6 +252,7 @@ std::uint16_t Recorder::communicator(const trace::Communicator& communicator) {
   trace::encode(communicator, bytes);
   std::lock_guard guard(mutex_);
   writer_.define(trace::format::Define::communicator, next_communicator_, bytes);
+  communicator_table_.push_back(communicator);
   return next_communicator_++;
 }
 

@@ -48,7 +48,10 @@ class Recorder {
   // The rank was not in the environment and a communicator tells it.
   void learn_rank(int rank, int world_size);
 
+  // What has been defined, by its number.
   Op op_of(std::uint32_t number);
+  trace::Graph graph_of(std::uint32_t number);
+  trace::Communicator communicator_of(std::uint16_t number);
 
  private:
   void write_identity();
@@ -68,6 +71,8 @@ class Recorder {
   trace::Identity identity_;
   std::unordered_map<std::uint64_t, std::uint32_t> ops_, graphs_;  // by hash
   std::vector<Op> op_table_;
+  std::vector<trace::Graph> graph_table_;
+  std::vector<trace::Communicator> communicator_table_;
   std::unordered_map<std::string, std::uint32_t> texts_;
   std::uint32_t next_op_ = 0, next_text_ = 0, next_graph_ = 0;
   std::uint16_t next_communicator_ = 0;

@@ -8,7 +8,9 @@
 
 #include "session/host_clock.h"
 #include "session/launch_lock.h"
+#include "session/live_device.h"
 #include "session/stop.h"
+#include "session/virtual_time.h"
 #include "session/waiting.h"
 
 namespace maya::session {
@@ -63,7 +65,7 @@ State::State()
 
 State& state() {
   static State* instance = [] {
-    HostClock::calibrate();
+    if (time_domain == nullptr) HostClock::calibrate();
     the_state = new State;
     std::atexit(finish);
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
@@ -97,6 +99,7 @@ int touch() {
   if (!s.recorder.begun()) [[unlikely]] {
     await_stop();
     report_long_waits();
+    if (time_domain != nullptr) make_device_live();
     s.recorder.begin();
   }
   return code::success;

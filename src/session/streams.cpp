@@ -2,8 +2,10 @@
 
 #include "session/calls.h"
 #include "session/host_clock.h"
+#include "session/live_device.h"
 #include "session/progress.h"
 #include "session/stop.h"
+#include "session/virtual_time.h"
 
 namespace maya::session {
 namespace {
@@ -109,6 +111,8 @@ int stream_query(void* handle) {
     stream->capture->invalidated = true;
     return code::capture_unsupported;
   }
+  if (time_domain != nullptr && device_is_live())
+    return live_stream_done(stream->id) ? code::success : code::not_ready;
   return progress().done(*stream) ? code::success : code::not_ready;
 }
 
@@ -182,7 +186,7 @@ int event_create(Event*& event, unsigned flags) {
   if (event == nullptr) return code::out_of_memory;
   event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
   event->flags = flags;
-  if (!(flags & 2)) s.timing_wanted.store(true, std::memory_order_relaxed);
+  if (!(flags & 2) && !device_is_live()) s.timing_wanted.store(true, std::memory_order_relaxed);
   event->device = thread().device;
   return code::success;
 }
@@ -237,6 +241,8 @@ int event_query(void* handle) {
   Event* event = state().events.find(handle);
   if (event == nullptr) return code::invalid_handle;
   if (event->capture != nullptr) return code::captured_event;
+  if (time_domain != nullptr && device_is_live())
+    return !event->recorded || live_event_done(event->id) ? code::success : code::not_ready;
   return !event->recorded || progress().done(*event) ? code::success : code::not_ready;
 }
 
@@ -248,6 +254,11 @@ int event_elapsed(float* milliseconds, void* start, void* end) {
   if (a == nullptr || b == nullptr || !a->recorded || !b->recorded || ((a->flags | b->flags) & 2))
     return code::invalid_handle;
   if (milliseconds == nullptr) return code::invalid_value;
+  if (device_is_live()) {
+    const std::int64_t from = live_event_time(a->id, true), to = live_event_time(b->id, true);
+    *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-6);
+    return code::success;
+  }
   *milliseconds = static_cast<float>(std::max(b->model_ns - a->model_ns, 0.0) * 1e-6);
   return code::success;
 }

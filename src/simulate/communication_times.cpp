@@ -29,20 +29,34 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   const job::RankClass& c = job_.classes[class_];
   const trace::Recording& recording = c.recording;
   const Meetings::Domain& domain = meetings_.domain(class_, slot);
-  // Collectives of one kind launched together move their bytes as one; other kinds follow each
-  // other.
-  std::vector<Collective> collectives;
-  std::vector<network::Message> messages;
   std::uint32_t x = meetings_.communicator(class_, slot);
   static const job::Communicator alone;
   const job::Communicator& own = x == none ? alone : job_.communicators[x];
   const auto place = static_cast<std::size_t>(recording.communicators[slot].rank);
-  const std::int32_t here =
-      place < own.placement().size() ? own.placement()[place] : c.representative;
+  std::vector<std::span<const std::int32_t>> alike;
+  for (std::uint32_t other : domain.communicators)
+    alike.emplace_back(job_.communicators[other].placement());
+  std::vector<const Work*> works;
+  for (std::uint32_t index : ops) works.push_back(&recording.ops[index].work);
+  return communication_time(
+      works,
+      {own.placement(),
+       place < own.placement().size() ? own.placement()[place] : c.representative, alike,
+       domain.between_nodes},
+      network_, model_);
+}
+
+CommunicationTime communication_time(std::span<const Work* const> works, const Members& members,
+                                     const network::Network& network, const Model& model) {
+  // Collectives of one kind launched together move their bytes as one; other kinds follow each
+  // other.
+  std::vector<Collective> collectives;
+  std::vector<network::Message> messages;
+  const std::int32_t here = members.here;
   std::int64_t sent = 0;
   std::size_t sends = 0;
-  for (std::uint32_t index : ops) {
-    if (const auto* op = std::get_if<Collective>(&recording.ops[index].work)) {
+  for (const Work* work : works) {
+    if (const auto* op = std::get_if<Collective>(work)) {
       auto same =
           std::find_if(collectives.begin(), collectives.end(), [&](const Collective& other) {
             return other.kind == op->kind && other.root == op->root && other.dtype == op->dtype;
@@ -51,9 +65,9 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
         collectives.push_back(*op);
       else
         same->bytes += op->bytes;
-    } else if (const auto* op = std::get_if<PointToPoint>(&recording.ops[index].work)) {
-      std::int32_t peer = own.ranks.empty() ? c.representative
-                                            : own.placement()[static_cast<std::size_t>(op->peer)];
+    } else if (const auto* op = std::get_if<PointToPoint>(work)) {
+      const auto at = static_cast<std::size_t>(op->peer);
+      std::int32_t peer = at < members.placement.size() ? members.placement[at] : here;
       if (op->send) {
         messages.push_back({here, peer, op->bytes});
         sent += op->bytes, ++sends;
@@ -78,28 +92,28 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
     channels = std::max(channels, t.channels);
   };
   // A message to everyone is an exchange of all with all, and the others' messages matter too.
-  std::size_t size = own.ranks.size();
+  std::size_t size = members.placement.size();
   if (size > 2 && sends >= size - 1 && messages.size() >= 2 * (size - 1)) {
     collectives.push_back({CollectiveKind::all_to_all, sent});
     messages.clear();
   }
   for (const Collective& op : collectives) {
     network::CollectiveTime slowest;
-    for (std::uint32_t other : domain.communicators) {
-      network::CollectiveTime t = network_.collective(op, job_.communicators[other].placement());
+    for (std::span<const std::int32_t> other : members.alike) {
+      network::CollectiveTime t = network.collective(op, other);
       if (t.ns >= slowest.ns) slowest = t;
     }
     add(slowest);
-    if (size > 0) carry(network_.load(op, own.placement(), here));
+    if (size > 0) carry(network.load(op, members.placement, here));
   }
   if (!messages.empty()) {
-    add(network_.messages(messages));
-    carry(network_.load(messages, here));
+    add(network.messages(messages));
+    carry(network.load(messages, here));
   }
   total.ns = std::isfinite(ns) ? std::max<std::int64_t>(1, std::llround(std::min(ns, 1e13))) : 1;
-  total.share = model_.channel_share(channels);
-  total.memory = model_.memory_share(total.load, total.ns);
-  total.family = collectives.empty() ? 2 : domain.between_nodes ? 1 : 0;
+  total.share = model.channel_share(channels);
+  total.memory = model.memory_share(total.load, total.ns);
+  total.family = collectives.empty() ? 2 : members.between_nodes ? 1 : 0;
   return total;
 }
 

@@ -12,6 +12,19 @@
 
 namespace maya::simulate {
 
+// Who takes part in a communication, seen from one member: GPUs of the job in the communicator's
+// order. `alike`: the communicators that behave as this one does, itself among them; the slowest
+// counts.
+struct Members {
+  std::span<const std::int32_t> placement;  // empty: not known
+  std::int32_t here{};
+  std::span<const std::span<const std::int32_t>> alike;
+  bool between_nodes{};
+};
+// Calls of one communicator that are launched together.
+CommunicationTime communication_time(std::span<const Work* const> works, const Members& members,
+                                     const network::Network& network, const Model& model);
+
 class CommunicationTimes {
  public:
   CommunicationTimes(const job::Job& job, std::uint32_t rank_class, const Meetings& meetings,

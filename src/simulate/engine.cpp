@@ -1,16 +1,15 @@
 #include "simulate/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 
 namespace maya::simulate {
 
-Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timeline* spans)
+Engine::Engine(const Plan& plan, const Program& program, std::uint32_t rank_class, Others& others,
+               Timeline* spans)
     : plan_(plan),
       model_(plan.model),
-      program_(plan.classes[rank_class]),
+      program_(program),
       class_(rank_class),
       others_(others),
       spans_(spans),
@@ -39,7 +38,7 @@ Engine::Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timel
   item_log_.resize(log);
   if (plan.log_step >= 0) host_log_.resize(program_.log_end - program_.log_begin);
   gpus_.resize(program_.devices);
-  for (Gpu& gpu : gpus_) gpu.engine_user.fill(none);
+  for (; fresh_gpus_ < gpus_.size(); ++fresh_gpus_) gpus_[fresh_gpus_].engine_user.fill(none);
   for (const Thread& thread : program_.threads) {
     HostThread& t = threads_.emplace_back();
     t.at = thread.first;
@@ -51,43 +50,56 @@ std::int64_t Engine::run() {
   for (;;) {
     if (!runnable_.empty()) run_hosts();
     std::uint32_t next = none;
-    std::int64_t time = never;
-    for (std::uint32_t lane : timed_) {
-      std::int64_t t = lanes_[lane].next;
-      if (t < time || (t == time && lane < next)) time = t, next = lane;
-    }
-    if (dirty_ && time > now_) {
-      key_ = 2 * now_ + 1;
-      if (pending_ > 0 && key_ > others_.horizon) return key_;
-      settle();
-      continue;
-    }
-    if (next == none) return key_ = never;
-    key_ = 2 * time;
+    if (!find_next(next)) return key_ = never;
     if (pending_ > 0 && key_ > others_.horizon) return key_;
-    if (time > now_) {
-      accounting_.advance(time);
-      now_ = time;
-    }
-    clear_timer(next);
-    switch (lanes_[next].state) {
-      case State::starting:
-        start(next);
-        break;
-      case State::meeting:
-        begin(next);
-        break;
-      case State::running:
-        local_end(next);
-        break;
-      case State::finishing:
-        complete(next);
-        break;
-      default:
-        break;
-    }
-    if (!work_.empty()) drain();
+    take(next);
   }
+}
+
+// The next event and its key: of a lane, or (none) the settling after those of this nanosecond.
+bool Engine::find_next(std::uint32_t& next) {
+  next = none;
+  std::int64_t time = never;
+  for (std::uint32_t lane : timed_) {
+    std::int64_t t = lanes_[lane].next;
+    if (t < time || (t == time && lane < next)) time = t, next = lane;
+  }
+  if (dirty_ && time > now_) {
+    key_ = 2 * now_ + 1;
+    next = none;
+    return true;
+  }
+  key_ = 2 * time;
+  return next != none;
+}
+
+void Engine::take(std::uint32_t next) {
+  if (next == none) {
+    settle();
+    return;
+  }
+  if (std::int64_t time = lanes_[next].next; time > now_) {
+    accounting_.advance(time);
+    now_ = time;
+  }
+  clear_timer(next);
+  switch (lanes_[next].state) {
+    case State::starting:
+      start(next);
+      break;
+    case State::meeting:
+      begin(next);
+      break;
+    case State::running:
+      local_end(next);
+      break;
+    case State::finishing:
+      complete(next);
+      break;
+    default:
+      break;
+  }
+  if (!work_.empty()) drain();
 }
 
 void Engine::set_timer(std::uint32_t index, std::int64_t time) {
@@ -246,8 +258,9 @@ void Engine::arrive(std::uint32_t index) {
   gpu_of(lane).resident.push_back(index);
   touch(gpu_of(lane));
   lane.missing = 0;
+  if (others_.partners != nullptr) return meet_partners(index, call.first, call.last);
   MeetingTable::Outcome out =
-      others_.meetings.arrive(call.first, call.last, class_, index, now_, lane.cause,
+      others_.meetings->arrive(call.first, call.last, class_, index, now_, lane.cause,
                               [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
                                 others_.engines[c]->wake(l, t, cause);
                               });
@@ -286,7 +299,9 @@ void Engine::local_end(std::uint32_t index) {
       lane.missing = 0;
       Cause start_cause = lane.cause;
       lane.ready = now_;
-      MeetingTable::Outcome out = others_.meetings.arrive(
+      if (others_.partners != nullptr)
+        return meet_partners(index, call.finish_first, call.finish_last);
+      MeetingTable::Outcome out = others_.meetings->arrive(
           call.finish_first, call.finish_last, class_, index, now_, start_cause,
           [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
             others_.engines[c]->wake(l, t, cause);
@@ -374,19 +389,6 @@ std::int64_t Engine::end() const {
   std::int64_t end = now_;
   for (const HostThread& t : threads_) end = std::max(end, t.time);
   return end;
-}
-
-std::string Engine::stuck() const {
-  for (const Lane& lane : lanes_)
-    if (lane.head < lane.size && (lane.state == State::meeting || lane.state == State::finishing)) {
-      const Communication& call = communication(lane);
-      return fmt::format("record {} (communicator {}, op {}) waits for its partners", call.record,
-                         call.slot, call.op);
-    }
-  for (const HostThread& t : threads_)
-    if (t.at != none)
-      return fmt::format("the host waits at record {}", program_.instructions[t.at].record);
-  return "a stream waits";
 }
 
 Engine::ItemPlace Engine::place(std::uint32_t item) const {

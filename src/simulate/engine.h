@@ -43,25 +43,51 @@ struct HostLog {
   Cause end_cause;  // the work a blocking call waited for
 };
 
+// The partners of a live job (live.h), which are other processes.
+class Partners {
+ public:
+  virtual ~Partners() = default;
+  // This process has come to the meetings [first, last) of its communications.
+  virtual void arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) = 0;
+  // When the last party came to all of them; -1: somebody is missing.
+  virtual std::int64_t met(std::uint32_t first, std::uint32_t last) = 0;
+};
+
 class Engine;
 // How a class reaches the others.
 struct Others {
-  MeetingTable& meetings;
+  MeetingTable* meetings{};
   std::vector<Engine*> engines;
   std::uint32_t running{};
   std::int64_t horizon{never};  // of the class that runs
   std::vector<std::uint32_t> woken;
+  Partners* partners{};  // instead of the meetings and engines of one simulation
 };
 
 class Engine {
  public:
-  Engine(const Plan& plan, std::uint32_t rank_class, Others& others, Timeline* spans);
+  // `program` may grow while the engine is in use: see grow().
+  Engine(const Plan& plan, const Program& program, std::uint32_t rank_class, Others& others,
+         Timeline* spans);
 
   // Runs until nothing is left or the horizon holds it back. Returns the key of its next event.
   std::int64_t run();
   std::int64_t key() const { return key_; }
   bool finished() const;
   std::string stuck() const;  // what it waits for, for an error message
+
+  // For the live model, whose program grows and whose hosts are real.
+  void grow();  // the program has more lanes, items, tickets or calls
+  void issue(std::uint32_t instruction, std::int64_t time);
+  std::int64_t next_time();          // of the next event; never: nothing is under way
+  void step();                       // takes the next event
+  bool await_partners();             // true: some communication may begin or end that could not
+  bool waits_for_partners() const { return pending_ > 0; }
+  std::int64_t done(std::uint32_t ticket) const { return tickets_[ticket].done; }
+  std::uint32_t closed(std::uint32_t lane) const { return lanes_[lane].closed; }
+  bool idle() const;                 // all that was issued is done
+  void keep_spans(Timeline* spans) { spans_ = spans; }
+  void forget();                     // of an idle engine: the program begins anew
 
   std::int64_t now() const { return now_; }
   std::int64_t end() const;
@@ -141,7 +167,8 @@ class Engine {
 
   void run_hosts();
   bool run_thread(std::uint32_t thread);
-  void issue(std::uint32_t instruction, std::int64_t time);
+  bool find_next(std::uint32_t& lane);
+  void take(std::uint32_t lane);
   void make_runnable(std::uint32_t thread);
 
   void advance(std::uint32_t lane);
@@ -152,6 +179,7 @@ class Engine {
   void end_of_step(std::uint32_t instruction, std::int64_t time);
   void remove(std::vector<std::uint32_t>& set, std::uint32_t lane);
   void arrive(std::uint32_t lane);
+  void meet_partners(std::uint32_t lane, std::uint32_t first, std::uint32_t last);
   void local_end(std::uint32_t lane);
   void complete(std::uint32_t lane);
   void settle();
@@ -183,9 +211,11 @@ class Engine {
   std::vector<std::uint32_t> work_;   // lanes to advance
   std::vector<std::uint32_t> runnable_;
   std::vector<Gpu> gpus_;
+  std::size_t fresh_gpus_{};  // those before are set up
   LinkShares link_shares_;
   std::vector<std::uint32_t> order_, transfers_, together_;  // scratch of set_rates
   std::uint32_t pending_{};                                  // lanes waiting for other parties
+  std::vector<std::uint32_t> meeting_;  // of a live job: those lanes
   std::uint32_t resume_waiters_{};
   bool dirty_{};
   std::int64_t now_{}, key_{};

@@ -169,6 +169,14 @@ void Lanes::host_waits_for_device(std::uint32_t device) {
   }
 }
 
+void Lanes::forget() {
+  for (Lane& lane : lanes_) {
+    lane.tail = lane.synced_by = none;
+    lane.before_legacy = lane.in_step = false;
+  }
+  in_step_.clear();
+}
+
 std::uint32_t Lanes::close_step(std::uint32_t boundary) {
   std::uint32_t count = 0;
   // In the order of the lanes; only those that have had work, since there may be as many lanes as

@@ -42,6 +42,9 @@ class Lanes {
   // `device` as the recording counts, plus one; 0: all.
   void host_waits_for_device(std::uint32_t device);
 
+  // All that was issued is done and forgotten.
+  void forget();
+
   // Tickets for all that was issued since the last call; how many.
   std::uint32_t close_step(std::uint32_t boundary);
 

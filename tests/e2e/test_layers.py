@@ -10,18 +10,20 @@ MAY_USE = {
     "op": set(),
     "catalog": {"base", "op"},
     "trace": {"base", "op"},
+    "clock": set(),
     "decode": {"op"},
     "device": {"base", "op"},
     "estimate": {"base", "op", "catalog"},
     "network": {"op", "catalog", "estimate"},
     "cost": {"op", "catalog", "estimate"},
-    "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network"},
+    "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network",
+                "clock", "cost", "simulate"},
     "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
     "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
     "launchers": set(),
-    "launch": {"base", "launchers", "trace", "collate"},
+    "launch": {"base", "clock", "launchers", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
 

@@ -1,0 +1,164 @@
+#include "clock/arbiter.h"
+
+#include <algorithm>
+
+#include "clock/system_call.h"
+
+namespace maya::clock {
+namespace {
+
+constexpr std::uint32_t nobody = 0xffffffff;
+constexpr std::int64_t millisecond = 1'000'000;
+
+}  // namespace
+
+Arbiter::Arbiter(Domain& domain) : domain_(domain), last_progress_(real_ns()) {
+  domain_.header().arbiter_beat = real_ns();
+}
+
+void Arbiter::run(const std::atomic<bool>& stop) {
+  std::int64_t rest = 20'000;
+  while (!stop.load()) {
+    const std::uint32_t bell = domain_.header().bell.load();
+    domain_.header().arbiter_beat = real_ns();
+    if (step()) {
+      rest = 20'000;
+      continue;
+    }
+    bool waits = false;
+    for (std::uint32_t i = 0; i < domain_.places() && !waits; ++i)
+      waits = domain_.place(i).state.load() == State::waiting;
+    if (!waits) last_progress_ = real_ns();
+    // Somebody works before the earliest deadline: look again, less often the longer it takes. A
+    // new wait does not hurry us: whoever began it sleeps now, and that is seen at the next look.
+    if (waits)
+      pause_ns(rest);
+    else
+      futex_wait(domain_.header().bell, bell, 500 * millisecond);
+    rest = waits ? std::min<std::int64_t>(rest * 3 / 2, millisecond) : 20'000;
+  }
+}
+
+// What one thread means for a jump to `deadline`.
+Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
+  Place& place = domain_.place(index);
+  const State state = place.state.load();
+  Known& known = known_[index];
+  const std::int64_t time = place.time.load();
+  if (state == State::running && time >= deadline) {
+    known.looked = false;
+    return Finding::later;
+  }
+  const Sight sight = kernel_.look(index, place.process.load(), place.thread.load());
+  known.turns = sight.turns, known.looked = true;
+  switch (sight.what) {
+    case Sight::What::gone:
+      domain_.leave(place);
+      known.looked = false;
+      return Finding::gone;
+    case Sight::What::stopped:
+      return Finding::stopped;
+    case Sight::What::asleep: {
+      // Woken later, it goes on at the time the others have reached by then.
+      State running = State::running;
+      if (state == State::running) place.state.compare_exchange_strong(running, State::blocked);
+      return Finding::asleep;
+    }
+    case Sight::What::at_work:
+      break;
+  }
+  if (state == State::blocked) {
+    State blocked = State::blocked;
+    place.time.store(std::max(time, domain_.now()));
+    place.state.compare_exchange_strong(blocked, State::running);
+  }
+  if (state != State::running) return Finding::earlier;  // woken: it will act
+  // It works without a word to us: its time goes on with the processor time it uses.
+  if (known.time != time) known.time = time, known.cpu_ns = sight.cpu_ns;
+  const auto used = static_cast<double>(sight.cpu_ns - known.cpu_ns) * domain_.scale();
+  return time + static_cast<std::int64_t>(used) >= deadline ? Finding::later : Finding::earlier;
+}
+
+// Nobody has run since we looked at him: what we saw one after the other was true at one time.
+bool Arbiter::unchanged() {
+  for (std::uint32_t i = 0; i < known_.size(); ++i) {
+    if (!known_[i].looked) continue;
+    const Place& place = domain_.place(i);
+    if (place.state.load() == State::free) return false;
+    if (kernel_.turns(i, place.process.load(), place.thread.load()) != known_[i].turns) return false;
+  }
+  return true;
+}
+
+void Arbiter::end_wait(std::uint32_t index, bool forced) {
+  Place& place = domain_.place(index);
+  domain_.reached(place.deadline.load());
+  place.time.store(place.deadline.load());
+  State waiting = State::waiting;
+  if (!place.state.compare_exchange_strong(waiting, State::running)) return;
+  place.word.fetch_add(1);
+  futex_wake(place.word);
+  if (place.in_kernel.load() != 0) {
+    Member& member = domain_.member(place);
+    member.word.fetch_add(1);
+    futex_wake(member.word);
+  }
+  ++domain_.header().waits_ended;
+  if (forced) ++domain_.header().waits_forced;
+  last_progress_ = real_ns();
+}
+
+bool Arbiter::step() {
+  const std::uint32_t count = domain_.places();
+  known_.resize(std::max<std::size_t>(known_.size(), count));
+  std::uint32_t first = nobody;
+  std::int64_t deadline = INT64_MAX, reached = INT64_MAX;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Place& place = domain_.place(i);
+    const State state = place.state.load();
+    known_[i].looked = false;
+    if (state == State::waiting && place.deadline.load() < deadline)
+      deadline = place.deadline.load(), first = i;
+    if (state == State::running) reached = std::min(reached, place.time.load());
+  }
+  if (first == nobody) return false;
+  bool held = false;
+  std::int64_t cpu = 0;
+  auto look = [&](std::uint32_t i) {
+    const State state = domain_.place(i).state.load();
+    if (state == State::free) {
+      // Somebody who was killed before his place was whole.
+      if (domain_.place(i).process.load() != 0 &&
+          kernel_.turns(i, domain_.place(i).process.load(), domain_.place(i).process.load()) == 0)
+        domain_.leave(domain_.place(i));
+      return true;
+    }
+    const Finding finding = examine(i, deadline);
+    if (finding != Finding::earlier && finding != Finding::stopped) return true;
+    hindrance_ = i;
+    held = true;
+    return false;
+  };
+  if (hindrance_ < count) look(hindrance_);
+  for (std::uint32_t i = 0; i < count && !held; ++i) look(i);
+  if (!held && unchanged() && domain_.place(first).state.load() == State::waiting) {
+    hindrance_ = nobody;
+    end_wait(first, false);
+    return true;
+  }
+  if (reached != INT64_MAX && reached <= deadline) domain_.reached(reached);
+  // Whoever holds time back is at work, or nothing happens at all.
+  if (held) {
+    const Place& place = domain_.place(hindrance_);
+    const Sight sight = kernel_.look(hindrance_, place.process.load(), place.thread.load());
+    cpu = sight.cpu_ns + place.time.load() + hindrance_;
+    if (cpu != seen_cpu_) seen_cpu_ = cpu, last_progress_ = real_ns();
+  }
+  if (real_ns() - last_progress_ > patience_ns_) {
+    end_wait(first, true);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace maya::clock

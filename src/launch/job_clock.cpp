@@ -1,0 +1,67 @@
+#include "launch/job_clock.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "clock/arbiter.h"
+#include "clock/system_call.h"
+#include "launch/run_directory.h"
+
+namespace maya::launch {
+
+Result<std::unique_ptr<JobClock>> JobClock::start(const std::string& directory, double scale) {
+  std::unique_ptr<JobClock> made(new JobClock);
+  made->path_ = directory + "/clock";
+  // Of an earlier start of the same job, whose processes are gone.
+  std::error_code ignored;
+  std::filesystem::remove(made->path_, ignored);
+  list_in_manifest(directory, "clock");
+  if (auto status = clock::Domain::create(made->path_, scale); !status) return status.error();
+  made->domain_ = clock::Domain::attach(made->path_);
+  if (made->domain_ == nullptr) return Error{"cannot read " + made->path_};
+  made->began_ = clock::real_ns();
+  // Signals are for the thread that supervises the command.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  made->arbiter_ = std::thread([job = made.get()] { clock::Arbiter(*job->domain_).run(job->stop_); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+JobClock::~JobClock() {
+  stop_ = true;
+  if (domain_ != nullptr) domain_->ring();
+  if (arbiter_.joinable()) arbiter_.join();
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+}
+
+double JobClock::virtual_seconds() const {
+  std::int64_t last = domain_->now();
+  for (std::uint32_t i = 0; i < domain_->members(); ++i)
+    last = std::max(last, domain_->member(i).latest.load());
+  return static_cast<double>(last) * 1e-9;
+}
+
+double JobClock::real_seconds() const {
+  return static_cast<double>(clock::real_ns() - began_) * 1e-9;
+}
+
+std::vector<std::string> JobClock::notes() const {
+  std::vector<std::string> lines;
+  const double there = virtual_seconds(), here = real_seconds();
+  lines.push_back(fmt::format("the job took {:.1f} s of its own (virtual) time and {:.1f} s here",
+                              there, here));
+  if (const auto forced = domain_->header().waits_forced.load(); forced > 0)
+    lines.push_back(fmt::format(
+        "virtual time stood still {} times for seconds, because a process was stopped or waited for "
+        "a disk, and was moved on: times around there may be off",
+        forced));
+  return lines;
+}
+
+}  // namespace maya::launch

@@ -1,0 +1,37 @@
+// The clock of a job in virtual time: its file in the run directory, and the arbiter that moves it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "clock/domain.h"
+#include "maya/result.h"
+
+namespace maya::launch {
+
+class JobClock {
+ public:
+  // `scale`: time of the target host over processor time used here.
+  static Result<std::unique_ptr<JobClock>> start(const std::string& directory, double scale);
+  ~JobClock();
+  JobClock(const JobClock&) = delete;
+  JobClock& operator=(const JobClock&) = delete;
+
+  double virtual_seconds() const;
+  double real_seconds() const;
+  // What a user should know of how time went.
+  std::vector<std::string> notes() const;
+
+ private:
+  JobClock() = default;
+  std::string path_;
+  clock::Domain* domain_{};
+  std::int64_t began_{};
+  std::atomic<bool> stop_{};
+  std::thread arbiter_;
+};
+
+}  // namespace maya::launch

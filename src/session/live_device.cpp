@@ -1,0 +1,242 @@
+#include "session/live_device.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "clock/system_call.h"
+#include "cost/job_estimator.h"
+#include "maya/estimate.h"
+#include "maya/network.h"
+#include "session/absence.h"
+#include "session/framework.h"
+#include "session/host_clock.h"
+#include "session/state.h"
+#include "session/timed_wait.h"
+#include "session/virtual_time.h"
+#include "simulate/live.h"
+
+namespace maya::session {
+
+void (*live_work_observer)(const trace::Record&, std::uint32_t, std::int64_t, std::int64_t) = nullptr;
+
+namespace {
+
+constexpr std::uint64_t wanted_key = 0x77616e746564ULL;
+
+// Over the job's domain; a process without one is alone.
+class DomainBoard final : public simulate::Board {
+ public:
+  void post(std::uint64_t key, std::uint32_t number, std::int64_t time) override {
+    if (time_domain != nullptr) time_domain->post(key, number, time);
+  }
+  std::int64_t read(std::uint64_t key, std::uint32_t number) const override {
+    return time_domain != nullptr ? time_domain->read(key, number) : 0;
+  }
+};
+
+bool has_op(trace::Kind kind) {
+  return kind >= trace::Kind::launch && kind <= trace::Kind::point_to_point;
+}
+
+struct LiveDevice {
+  std::mutex mutex;
+  DomainBoard board;
+  std::unique_ptr<estimate::Estimator> alone;
+  std::unique_ptr<cost::JobEstimator> estimator;
+  std::unique_ptr<network::Network> network;
+  std::unique_ptr<simulate::Live> model;
+
+  // What the record refers to, unless the model knows it already.
+  void define(const trace::Record& r) {
+    Recorder& recorder = state().recorder;
+    if (has_op(r.kind))
+      while (model->ops() <= r.value)
+        model->define(recorder.op_of(static_cast<std::uint32_t>(model->ops())));
+    if (r.kind == trace::Kind::collective || r.kind == trace::Kind::point_to_point)
+      while (model->communicators() <= r.aux)
+        model->define(
+            recorder.communicator_of(static_cast<std::uint16_t>(model->communicators())),
+            ranks_that_run());
+    if (r.kind != trace::Kind::graph_launch) return;
+    while (model->graphs() <= r.value) {
+      const auto graph = recorder.graph_of(static_cast<std::uint32_t>(model->graphs()));
+      for (const trace::GraphNode& node : graph.nodes) define(node.record);
+      model->define(graph);
+    }
+  }
+};
+
+std::atomic<LiveDevice*> device{nullptr};
+
+std::map<std::string, std::string> nccl_variables() {
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    if (const std::string_view text = *entry; text.substr(0, 5) == "NCCL_")
+      if (auto equals = text.find('='); equals != std::string_view::npos)
+        found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  return found;
+}
+
+
+// Somebody else has to go on first: real time passes, and the lock is his.
+void let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& round) {
+  const std::vector<std::int32_t> missing = d.model->missing_ranks();
+  const std::int64_t next = d.model->next_time();
+  lock.unlock();
+  if (time_domain != nullptr && round % 16 == 8) {
+    // Its threads may all wait for something else: then its helper goes on for it.
+    for (std::uint32_t i = 0; i < time_domain->members(); ++i) {
+      auto& member = time_domain->member(i);
+      const std::int32_t rank = member.rank.load();
+      if (rank < 0 || std::find(missing.begin(), missing.end(), rank) == missing.end()) continue;
+      time_domain->post(wanted_key + static_cast<std::uint32_t>(rank), 0,
+                        next == simulate::never ? time_domain->now() : next);
+      member.word.fetch_add(1);
+      clock::futex_wake(member.word);
+    }
+  }
+  clock::pause_ns(std::min(20'000 + round * 10'000, 300'000));
+  ++round;
+  lock.lock();
+}
+
+// Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
+template <class Done>
+void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
+  // Where two processes wait for each other's clocks alone, one of them goes first.
+  constexpr int patience = 400;
+  int round = 0;
+  while (!done()) {
+    switch (d.model->step(round < patience)) {
+      case simulate::Live::Progress::made:
+        break;
+      case simulate::Live::Progress::nothing_to_do:
+        return;
+      case simulate::Live::Progress::behind_partners:
+        let_partners_work(d, lock, round);
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+bool device_is_live() { return device.load(std::memory_order_relaxed) != nullptr; }
+
+void make_device_live() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    State& s = state();
+    auto d = std::make_unique<LiveDevice>();
+    const catalog::Cluster& cluster = s.settings.cluster;
+    auto made = estimate::make_estimator(cluster.gpu, s.settings.models_directory, "",
+                                         {torch_version()});
+    auto network = network::make_network(cluster, nccl_variables());
+    if (!made || network == nullptr) {
+      s.recorder.warning("no device time inside the run: " +
+                         (made ? std::string("the cluster has no network") : made.error().message));
+      return;
+    }
+    d->alone = std::move(*made);
+    d->estimator = std::make_unique<cost::JobEstimator>(*d->alone, cluster);
+    d->network = std::move(network);
+    d->model = std::make_unique<simulate::Live>(cluster, *d->estimator, *d->network, d->board,
+                                                std::max(s.settings.rank, 0));
+    const auto speed = cluster.extra.find("host.recorded_speed");
+    count_time((speed == cluster.extra.end() ? 1.0 : speed->second) /
+               (cluster.host.speed > 0 ? cluster.host.speed : 1.0));
+    if (time_domain != nullptr) start_helper();
+    device = d.release();
+  });
+}
+
+void live_call(const trace::Record& record, const trace::Record* wide) {
+  LiveDevice* d = device;
+  if (d == nullptr || record.kind >= trace::Kind::tensor_allocate) return;
+  std::int64_t now = thread_now(), over = 0, cost = 0;
+  {
+    std::unique_lock lock(d->mutex);
+    d->define(record);
+    const std::int64_t begun = now;
+    d->model->advance(now);
+    const std::uint32_t call = d->model->call(record, wide);
+    if (call == simulate::none) return;
+    if (d->model->queue_full(call)) {
+      run_until(*d, lock, [&] { return !d->model->queue_full(call); });
+      now = std::max(now, d->model->now());
+    }
+    cost = d->model->cost(call);
+    d->model->issue(call, now + cost);
+    over = now + cost;
+    run_until(*d, lock, [&] {
+      const std::int64_t time = d->model->wait_over(call);
+      over = std::max(over, time);
+      return time >= 0;
+    });
+    d->model->over(call);
+    if (live_work_observer != nullptr) live_work_observer(record, call, begun, over);
+  }
+  thread_spends(cost);
+  if (time_domain != nullptr) thread_did_work();
+  if (over > now + cost || now > thread_now()) thread_sleeps_until(over);
+}
+
+std::int64_t live_event_time(std::uint32_t event, bool wait) {
+  LiveDevice* d = device;
+  std::unique_lock lock(d->mutex);
+  if (wait) run_until(*d, lock, [&] { return d->model->event_time(event) != -1; });
+  return d->model->event_time(event);
+}
+
+bool live_event_done(std::uint32_t event) {
+  LiveDevice* d = device;
+  const std::int64_t now = thread_now();
+  {
+    std::lock_guard guard(d->mutex);
+    d->model->advance(now);
+    const std::int64_t time = d->model->event_time(event);
+    if (time == -2 || (time >= 0 && time <= now)) return true;
+  }
+  thread_spins();
+  return false;
+}
+
+bool live_stream_done(std::uint16_t stream) {
+  LiveDevice* d = device;
+  const std::int64_t now = thread_now();
+  {
+    std::lock_guard guard(d->mutex);
+    d->model->advance(now);
+    if (d->model->stream_done(stream, now)) return true;
+  }
+  thread_spins();
+  return false;
+}
+
+void live_keep_spans(bool keep) {
+  LiveDevice* d = device;
+  if (d == nullptr) return;
+  std::lock_guard guard(d->mutex);
+  d->model->keep_spans(keep);
+}
+
+std::vector<simulate::Span> live_take_spans(bool finish) {
+  LiveDevice* d = device;
+  if (d == nullptr) return {};
+  std::unique_lock lock(d->mutex);
+  if (finish) run_until(*d, lock, [] { return false; });
+  return d->model->take_spans();
+}
+
+void live_help_partners() {
+  LiveDevice* d = device;
+  if (d == nullptr || time_domain == nullptr || !d->mutex.try_lock()) return;
+  const std::int64_t wanted = time_domain->read(
+      wanted_key + static_cast<std::uint32_t>(std::max(state().settings.rank, 0)), 0);
+  d->model->advance(std::max(wanted, time_domain->now()));
+  d->mutex.unlock();
+}
+
+}  // namespace maya::session

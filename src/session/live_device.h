@@ -1,0 +1,38 @@
+// The device's timeline while the program runs: each record of the recording also goes into the
+// simulator's model (simulate/live.h), which tells how long the calling thread waits, when events
+// were reached and, for a profiler, what ran when.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "maya/simulate.h"
+#include "maya/trace.h"
+
+namespace maya::session {
+
+// Whether there is such a timeline. It is made with the first use of the device where time is
+// virtual, or when a profiler asks for it.
+bool device_is_live();
+void make_device_live();
+
+// A call was recorded: its thread spends and waits what the model says.
+void live_call(const trace::Record& record, const trace::Record* wide);
+
+// When the event's latest record was reached, by `wait` or so far; -1: not yet, -2: never recorded.
+std::int64_t live_event_time(std::uint32_t event, bool wait);
+bool live_event_done(std::uint32_t event);
+bool live_stream_done(std::uint16_t stream);
+
+// For a profiler: what ran on the device since it was last asked, up to now or (`finish`) to the end
+// of all that was issued. Records are numbered as live_record_number counts them.
+void live_keep_spans(bool keep);
+std::vector<simulate::Span> live_take_spans(bool finish);
+// Called with each call of work, before it is handed on, while spans are kept.
+extern void (*live_work_observer)(const trace::Record& record, std::uint32_t call,
+                                  std::int64_t start, std::int64_t end);
+
+// For the helper thread: a partner waits for this process, which may be blocked in something else.
+void live_help_partners();
+
+}  // namespace maya::session

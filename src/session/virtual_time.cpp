@@ -1,0 +1,224 @@
+#include "session/virtual_time.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "clock/system_call.h"
+#include "session/host_clock.h"
+#include "session/next.h"
+#include "session/settings.h"
+#include "session/timed_wait.h"
+
+namespace maya::session {
+
+clock::Domain* time_domain = nullptr;
+
+namespace {
+
+struct ThreadTime {
+  clock::Place* place{};
+  std::int64_t origin{};  // time less what the thread worked
+  std::int64_t spins_began{}, last_spin{};
+  std::uint32_t spins{};
+  bool outside{};
+  ~ThreadTime() {
+    // The first thread of a process has still to run the exit handlers: its place is taken back
+    // when the process is gone.
+    if (place != nullptr && time_domain != nullptr && place->process != place->thread)
+      time_domain->leave(*place);
+    place = nullptr;
+    outside = true;  // other destructors may still ask for the time
+  }
+};
+
+constinit thread_local ThreadTime own;
+std::uint64_t ns_per_tick_q32 = 0;  // on the target host
+
+std::int64_t worked_ns() {
+  return static_cast<std::int64_t>(
+      (static_cast<unsigned __int128>(host_clock().worked()) * ns_per_tick_q32) >> 32);
+}
+
+std::int32_t kernel_thread() { return static_cast<std::int32_t>(clock::system_call(SYS_gettid)); }
+
+std::atomic<std::int64_t> latest_here{};  // as Member::latest, for a process without a domain
+
+void publish(std::int64_t time) {
+  if (own.place == nullptr) {
+    if (latest_here.load(std::memory_order_relaxed) < time) latest_here = time;
+    return;
+  }
+  own.place->time.store(time, std::memory_order_relaxed);
+  auto& latest = time_domain->member(*own.place).latest;
+  if (latest.load(std::memory_order_relaxed) < time) latest.store(time, std::memory_order_relaxed);
+}
+
+// Somebody woke this thread: he was at the time that this process, or the job, has reached.
+std::int64_t join(std::int64_t time) {
+  const std::int64_t reached =
+      own.place == nullptr
+          ? latest_here.load(std::memory_order_relaxed)
+          : std::max(time_domain->now(),
+                     time_domain->member(*own.place).latest.load(std::memory_order_relaxed));
+  if (reached > time) {
+    own.origin += reached - time;
+    time = reached;
+  }
+  if (own.place == nullptr) return time;
+  clock::State blocked = clock::State::blocked;
+  own.place->state.compare_exchange_strong(blocked, clock::State::running);
+  return time;
+}
+
+void take_part(std::int64_t time) {
+  own.place = time_domain->join(getpid(), kernel_thread(), time);
+  own.origin = time - worked_ns();
+  if (own.place == nullptr) own.outside = true;
+}
+
+void fork_in_child() {
+  if (time_domain == nullptr || own.outside) return;
+  const std::int64_t time = own.origin + worked_ns();
+  host_clock() = HostClock();
+  own.place = nullptr;
+  take_part(time);
+  forget_sleepers();
+}
+
+struct Started {
+  void* (*routine)(void*);
+  void* argument;
+  std::int64_t time;
+};
+
+void* run_thread(void* data) {
+  const std::unique_ptr<Started> started(static_cast<Started*>(data));
+  take_part(started->time);
+  return started->routine(started->argument);
+}
+
+using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+constinit const Next<Create> real_create("pthread_create");
+
+}  // namespace
+
+void enter_virtual_time() {
+  const char* run = std::getenv("MAYA_RUN_DIR");
+  if (run == nullptr || *run == '\0' || time_domain != nullptr) return;
+  auto* domain = clock::Domain::attach(std::string(run) + "/clock");
+  if (domain == nullptr) return;
+  HostClock::calibrate(domain->ns_per_tick());
+  ns_per_tick_q32 =
+      static_cast<std::uint64_t>(domain->ns_per_tick() * domain->scale() * 4294967296.0);
+  time_domain = domain;
+  const std::int32_t process = getpid();
+  // A program that replaced another goes on in its time; one that was started by a thread of the
+  // job begins where that is.
+  std::int64_t time = domain->now();
+  if (clock::Place* place = domain->find(process, process)) {
+    own.place = place;
+    const auto used = static_cast<double>(clock::real_ns(CLOCK_THREAD_CPUTIME_ID)) * domain->scale();
+    own.origin = std::max(time, place->time.load()) - static_cast<std::int64_t>(used);
+    place->state = clock::State::running;
+  } else {
+    if (clock::Place* parent = domain->find(getppid(), getppid()))
+      time = std::max(time, domain->member(*parent).latest.load());
+    take_part(time);
+  }
+  if (own.place != nullptr) {
+    const int rank = rank_in_environment();
+    domain->member(*own.place).rank = rank;
+  }
+  pthread_atfork(nullptr, nullptr, fork_in_child);
+}
+
+void count_time(double scale) {
+  if (time_domain != nullptr) return;
+  ns_per_tick_q32 = static_cast<std::uint64_t>(static_cast<double>(HostClock::to_ns(1 << 20)) /
+                                               (1 << 20) * scale * 4294967296.0);
+}
+
+void child_starts(int process) {
+  if (time_domain == nullptr || own.place == nullptr || process <= 0) return;
+  if (time_domain->find(process, process) != nullptr) return;
+  time_domain->join(process, process, own.place->time.load());
+}
+
+bool in_virtual_time() {
+  return time_domain != nullptr && own.place != nullptr && !own.outside && !host_clock().inside();
+}
+
+std::int64_t thread_now() {
+  HostClock& clock = host_clock();
+  clock.pass();
+  std::int64_t time = own.origin + worked_ns();
+  if (clock.slept()) [[unlikely]]
+    time = join(time);
+  publish(time);
+  return time;
+}
+
+void thread_spends(std::int64_t ns) { own.origin += ns; }
+
+bool thread_sleeps_until(std::int64_t deadline) {
+  const std::int64_t now = thread_now();
+  if (deadline <= now) return true;
+  if (own.place == nullptr) {
+    own.origin += deadline - now;
+    publish(deadline);
+    return true;
+  }
+  const bool came = time_domain->sleep(*own.place, now, deadline);
+  thread_woke(came);
+  return came;
+}
+
+void thread_woke(bool by_time) {
+  if (own.place == nullptr) return;
+  host_clock().reanchor();
+  host_clock().pass_over();
+  std::int64_t reached = own.place->time.load();
+  if (!by_time)
+    reached = std::max({reached, time_domain->now(), time_domain->member(*own.place).latest.load()});
+  const std::int64_t time = own.origin + worked_ns();
+  if (reached > time) own.origin += reached - time;
+  publish(std::max(reached, time));
+}
+
+void thread_spins() {
+  constexpr std::int64_t close = 100'000;  // rounds further apart do something in between
+  constexpr std::uint32_t rounds = 8;
+  const std::int64_t now = thread_now();
+  if (now - own.last_spin > close) own.spins = 0, own.spins_began = now;
+  own.last_spin = now;
+  if (++own.spins <= rounds) return;
+  constexpr std::int64_t shortest = 2'000, longest = 1'000'000;
+  thread_sleeps_until(now + std::clamp((now - own.spins_began) / 8, shortest, longest));
+  own.last_spin = thread_now();
+}
+
+void thread_did_work() { own.spins = 0; }
+
+OutsideTime::OutsideTime() : before_(own.outside) { own.outside = true; }
+OutsideTime::~OutsideTime() { own.outside = before_; }
+
+clock::Place* own_place() { return own.place; }
+
+}  // namespace maya::session
+
+MAYA_WRAPPER int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                void* (*routine)(void*), void* argument) noexcept {
+  using namespace maya::session;
+  if (time_domain == nullptr || own.outside || own.place == nullptr)
+    return real_create.get()(thread, attributes, routine, argument);
+  auto started = std::make_unique<Started>(Started{routine, argument, thread_now()});
+  const int result = real_create.get()(thread, attributes, run_thread, started.get());
+  if (result == 0) static_cast<void>(started.release());
+  return result;
+}

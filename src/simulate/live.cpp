@@ -1,0 +1,255 @@
+#include "simulate/live.h"
+
+#include <algorithm>
+
+#include "simulate/communication_times.h"
+
+namespace maya::simulate {
+namespace {
+
+std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
+  h = (h ^ value) * 0xff51afd7ed558ccdULL;
+  return h ^ (h >> 32);
+}
+
+// Keys of the board.
+std::uint64_t clock_key(std::int32_t rank) { return mix(0x636c6f636bULL, static_cast<std::uint32_t>(rank)); }
+std::uint64_t member_key(std::uint64_t id, std::int32_t member, std::uint8_t phase) {
+  return mix(mix(id, static_cast<std::uint32_t>(member)), phase);
+}
+std::uint64_t message_key(std::uint64_t id, std::int32_t from, std::int32_t to, bool sender) {
+  const auto pair = static_cast<std::uint64_t>(static_cast<std::uint32_t>(from)) << 32 |
+                    static_cast<std::uint32_t>(to);
+  return mix(mix(id, pair), sender ? 2 : 3);
+}
+
+}  // namespace
+
+Live::Live(const catalog::Cluster& cluster, const estimate::Estimator& estimator,
+           const network::Network& network, Board& board, std::int32_t rank)
+    : RecordCompiler(plan_.model),
+      estimator_(estimator),
+      network_(network),
+      board_(board),
+      rank_(rank),
+      engine_((plan_.model = Model::from(cluster, {}), plan_.port_capacity = network.port_capacity(),
+               others_.partners = this, plan_),
+              program_, 0, others_, nullptr) {}
+
+void Live::define(const Op& op) {
+  program_.times.push_back(work_time(op, plan_.model, estimator_));
+  const bool communicates = std::holds_alternative<Collective>(op.work) ||
+                            std::holds_alternative<PointToPoint>(op.work);
+  works_.push_back(communicates ? op.work : Work{});
+}
+
+void Live::define(const trace::Graph& graph) { add_graph(graphs_kept_.emplace_back(graph)); }
+
+void Live::define(const trace::Communicator& c, const std::vector<int>& present) {
+  Slot& slot = slots_.emplace_back();
+  slot.id = c.id;
+  slot.rank = c.rank;
+  slot.placement = c.ranks;
+  // Where nobody said who the members are: neighbours.
+  if (slot.placement.size() != static_cast<std::size_t>(c.size)) {
+    slot.placement.clear();
+    for (std::int32_t i = 0; i < c.size; ++i)
+      slot.placement.push_back(std::max(0, rank_ - c.rank) + i);
+  }
+  for (std::int32_t rank : slot.placement)
+    slot.present.push_back(present.empty() ||
+                           std::find(present.begin(), present.end(), rank) != present.end());
+}
+
+std::uint32_t Live::call(const trace::Record& record, const trace::Record* wide) {
+  if (open_calls_ == 0 && program_.instructions.size() > 4096 && engine_.idle()) start_anew();
+  if (wide != nullptr) add(0, *wide);
+  const std::size_t before = program_.instructions.size();
+  add(static_cast<std::uint32_t>(before), record);
+  if (program_.instructions.size() == before) return none;
+  engine_.grow();
+  ++open_calls_;
+  return static_cast<std::uint32_t>(before);
+}
+
+void Live::over(std::uint32_t) { --open_calls_; }
+
+bool Live::queue_full(std::uint32_t call) const {
+  const Instruction& in = program_.instructions[call];
+  if (in.queue_place == none || in.queue_place < plan_.model.queue_depth) return false;
+  const std::uint32_t lane = in.lane_list ? program_.lane_lists[in.lane + 1] : in.lane;
+  return engine_.closed(lane) + plan_.model.queue_depth <= in.queue_place;
+}
+
+std::int64_t Live::wait_over(std::uint32_t call) const {
+  const Instruction& in = program_.instructions[call];
+  std::int64_t time = 0;
+  for (std::uint32_t i = in.waits_begin; i < in.waits_end; ++i) {
+    const std::int64_t done = engine_.done(program_.waits[i]);
+    if (done < 0) return -1;
+    time = std::max(time, done);
+  }
+  return time;
+}
+
+// Nobody may learn of the others' arrivals before they were posted: while communication waits for
+// partners, the device goes no further than those have come.
+Live::Progress Live::step(bool patient) {
+  std::int64_t next = engine_.next_time();
+  if (engine_.waits_for_partners()) {
+    missing_.clear();
+    horizon_ = never;
+    if (engine_.await_partners()) return Progress::made;
+    if (next == never || (patient && next > horizon_)) {
+      publish();
+      return Progress::behind_partners;
+    }
+  }
+  if (next == never) return Progress::nothing_to_do;
+  engine_.step();
+  publish();
+  return Progress::made;
+}
+
+void Live::advance(std::int64_t time) {
+  while (engine_.next_time() <= time)
+    if (step() != Progress::made) return;
+  if (!engine_.waits_for_partners() && time > published_)
+    board_.post(clock_key(rank_), 0, published_ = time);
+}
+
+void Live::publish() {
+  const std::int64_t now = engine_.now();
+  if (now <= published_) return;
+  published_ = now;
+  board_.post(clock_key(rank_), 0, now);
+}
+
+std::vector<std::int32_t> Live::missing_ranks() const { return missing_; }
+
+std::int64_t Live::event_time(std::uint32_t event) const {
+  if (auto it = events_.find(event); it != events_.end()) return engine_.done(it->second);
+  auto old = event_times_.find(event);
+  return old == event_times_.end() ? -2 : old->second;
+}
+
+bool Live::stream_done(std::uint16_t stream, std::int64_t time) {
+  const std::uint32_t ticket = lanes_.tail(lanes_.of_stream(stream, 0));
+  engine_.grow();
+  if (ticket == none) return true;
+  const std::int64_t done = engine_.done(ticket);
+  return done >= 0 && done <= time;
+}
+
+void Live::keep_spans(bool keep) { engine_.keep_spans(keep ? &spans_ : nullptr); }
+
+std::vector<Span> Live::take_spans() {
+  std::vector<Span> taken;
+  taken.swap(spans_.spans);
+  return taken;
+}
+
+std::uint32_t Live::time_of(Slot& slot, std::span<const std::uint32_t> ops) {
+  std::uint64_t key = ops.size();
+  for (std::uint32_t op : ops) key = mix(key, op);
+  auto [it, fresh] = slot.times.try_emplace(key, 0);
+  if (!fresh) return it->second;
+  std::vector<const Work*> works;
+  for (std::uint32_t op : ops) works.push_back(&works_[op]);
+  const std::span<const std::int32_t> placement(slot.placement);
+  const auto place = static_cast<std::size_t>(slot.rank);
+  const int per_node = plan_.model.gpus_per_node;
+  const bool between = std::any_of(placement.begin(), placement.end(), [&](std::int32_t rank) {
+    return rank / per_node != placement[0] / per_node;
+  });
+  program_.communication_times.push_back(communication_time(
+      works, {placement, place < placement.size() ? placement[place] : rank_, {&placement, 1}, between},
+      network_, plan_.model));
+  return it->second = static_cast<std::uint32_t>(program_.communication_times.size() - 1);
+}
+
+std::uint32_t Live::communication(std::uint32_t record, std::uint16_t number,
+                                  std::span<const std::uint32_t> ops) {
+  Slot& slot = slots_[number];
+  Communication c;
+  c.time = time_of(slot, ops);
+  c.record = record, c.op = ops[0], c.slot = number;
+  c.first = static_cast<std::uint32_t>(meetings_.size());
+  const std::uint32_t first_call = slot.calls;
+  for (std::uint32_t op : ops) {
+    if (const auto* message = std::get_if<PointToPoint>(&works_[op])) {
+      auto& count = message->send ? slot.sends : slot.receives;
+      meetings_.push_back({number, static_cast<std::uint8_t>(message->send ? 2 : 3), message->peer,
+                           count[message->peer]++});
+    } else {
+      if (c.number < 0) c.number = slot.calls;
+      meetings_.push_back({number, 0, 0, slot.calls++});
+    }
+  }
+  c.last = c.finish_first = static_cast<std::uint32_t>(meetings_.size());
+  for (std::uint32_t n = first_call; n < slot.calls; ++n) meetings_.push_back({number, 1, 0, n});
+  c.finish_last = static_cast<std::uint32_t>(meetings_.size());
+  program_.communications.push_back(c);
+  return static_cast<std::uint32_t>(program_.communications.size() - 1);
+}
+
+void Live::arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) {
+  for (std::uint32_t i = first; i < last; ++i) {
+    const Meeting& meeting = meetings_[i];
+    const Slot& slot = slots_[meeting.slot];
+    const bool sender = meeting.phase == 2;
+    board_.post(meeting.phase < 2
+                    ? member_key(slot.id, slot.rank, meeting.phase)
+                    : message_key(slot.id, sender ? slot.rank : meeting.peer,
+                                  sender ? meeting.peer : slot.rank, sender),
+                meeting.number, now);
+  }
+}
+
+// The keys of the other parties, with their ranks in the job.
+template <class Visit>
+void Live::each_party(const Meeting& meeting, Visit&& visit) const {
+  const Slot& slot = slots_[meeting.slot];
+  const auto size = static_cast<std::int32_t>(slot.placement.size());
+  if (meeting.phase >= 2) {
+    const bool sender = meeting.phase == 2;
+    if (meeting.peer < 0 || meeting.peer >= size ||
+        slot.present[static_cast<std::size_t>(meeting.peer)] == 0)
+      return;
+    visit(message_key(slot.id, sender ? slot.rank : meeting.peer,
+                      sender ? meeting.peer : slot.rank, !sender),
+          slot.placement[static_cast<std::size_t>(meeting.peer)]);
+    return;
+  }
+  for (std::int32_t member = 0; member < size; ++member)
+    if (member != slot.rank && slot.present[static_cast<std::size_t>(member)] != 0)
+      visit(member_key(slot.id, member, meeting.phase),
+            slot.placement[static_cast<std::size_t>(member)]);
+}
+
+std::int64_t Live::met(std::uint32_t first, std::uint32_t last) {
+  std::int64_t time = 0;
+  bool complete = true;
+  for (std::uint32_t i = first; i < last; ++i)
+    each_party(meetings_[i], [&](std::uint64_t key, std::int32_t rank) {
+      // The clock first: an arrival that is not there afterwards is later than the clock was.
+      const std::int64_t clock = board_.read(clock_key(rank), 0);
+      const std::int64_t came = board_.read(key, meetings_[i].number);
+      time = std::max(time, came);
+      if (came >= 0) return;
+      complete = false;
+      horizon_ = std::min(horizon_, std::max<std::int64_t>(clock, 0));
+      missing_.push_back(rank);
+    });
+  return complete ? time : -1;
+}
+
+// All calls so far are history: only the times of events are still asked for.
+void Live::start_anew() {
+  for (const auto& [event, ticket] : events_) event_times_[event] = engine_.done(ticket);
+  forget();
+  meetings_.clear();
+  engine_.forget();
+}
+
+}  // namespace maya::simulate

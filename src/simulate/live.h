@@ -1,0 +1,122 @@
+// The machine of one process while its program runs: the simulator's event loop, fed call by call.
+//
+// The simulator knows a whole recording; here each call is compiled when the program makes it
+// (record_compiler.h), with the time at which it was made, and the event loop goes as far as
+// somebody has to know. Host threads are real: they say when they call and are told how long they
+// wait. Other ranks are other processes: times of arrival are exchanged over a board.
+//
+// Nothing here locks: the caller lets one thread in at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "maya/network.h"
+#include "simulate/engine.h"
+#include "simulate/record_compiler.h"
+
+namespace maya::simulate {
+
+// What processes of a job tell each other: the time of the n-th arrival under a key. Only the last
+// few arrivals under a key need to be kept.
+class Board {
+ public:
+  virtual ~Board() = default;
+  virtual void post(std::uint64_t key, std::uint32_t number, std::int64_t time) = 0;
+  virtual std::int64_t read(std::uint64_t key, std::uint32_t number) const = 0;  // -1: none yet
+};
+
+class Live final : RecordCompiler, Partners {
+ public:
+  // `rank`: of this process in the job.
+  Live(const catalog::Cluster& cluster, const estimate::Estimator& estimator,
+       const network::Network& network, Board& board, std::int32_t rank);
+
+  // Definitions, numbered in the order in which they come, as in a recording.
+  void define(const Op& op);
+  void define(const trace::Graph& graph);
+  // `present`: which members run; empty: all. The others are always in time.
+  void define(const trace::Communicator& communicator, const std::vector<int>& present);
+  std::size_t ops() const { return program_.times.size(); }
+  std::size_t graphs() const { return graphs_kept_.size(); }
+  std::size_t communicators() const { return slots_.size(); }
+  const WorkTime& time_of(std::uint32_t op) const { return program_.times[op]; }
+
+  // A call is made: its number, and what it costs the host by itself. It has to be issued before
+  // another call of the same thread is made.
+  std::uint32_t call(const trace::Record& record, const trace::Record* wide = nullptr);
+  std::int64_t cost(std::uint32_t call) const { return program_.instructions[call].call_ns; }
+  bool queue_full(std::uint32_t call) const;
+  void issue(std::uint32_t call, std::int64_t time) { engine_.issue(call, time); }
+  // What the call waits for: the time at which it is done, -1 while that is not known.
+  std::int64_t wait_over(std::uint32_t call) const;
+  void over(std::uint32_t call);  // nobody asks for it again
+
+  // Brings the device up to `time`, or to where it depends on a partner that is behind.
+  void advance(std::int64_t time);
+  // Takes the next event. False: there is none that may be taken before a partner has come on.
+  enum class Progress : std::uint8_t { made, behind_partners, nothing_to_do };
+  Progress step(bool patient = true);
+  std::int64_t now() const { return engine_.now(); }
+  std::int64_t next_time() { return engine_.next_time(); }
+  std::vector<std::int32_t> missing_ranks() const;  // whom communication waits for
+
+  // When the event's latest record was reached; -1: not yet, -2: it was never recorded.
+  std::int64_t event_time(std::uint32_t event) const;
+  // Whether all that the stream got is done by `time`.
+  bool stream_done(std::uint16_t stream, std::int64_t time);
+
+  // Everything that ran since the last call of this. Kept only once asked for.
+  void keep_spans(bool keep);
+  std::vector<Span> take_spans();
+
+ private:
+  struct Slot {  // a communicator
+    std::uint64_t id{};
+    std::int32_t rank{};
+    std::vector<std::int32_t> placement;
+    std::vector<std::uint8_t> present;
+    std::uint32_t calls{};
+    std::unordered_map<std::int32_t, std::uint32_t> sends, receives;
+    std::unordered_map<std::uint64_t, std::uint32_t> times;  // by hash of the ops
+  };
+  struct Meeting {
+    std::uint16_t slot{};
+    std::uint8_t phase{};    // 0: begin, 1: end of a collective; 2, 3: message as sender, receiver
+    std::int32_t peer{};     // of a message
+    std::uint32_t number{};
+  };
+
+  std::uint32_t communication(std::uint32_t record, std::uint16_t slot,
+                              std::span<const std::uint32_t> ops) override;
+  std::uint32_t time_of(Slot& slot, std::span<const std::uint32_t> ops);
+  void arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) override;
+  std::int64_t met(std::uint32_t first, std::uint32_t last) override;
+  template <class Visit>
+  void each_party(const Meeting& meeting, Visit&& visit) const;
+  void publish();
+  void start_anew();
+
+  const estimate::Estimator& estimator_;
+  const network::Network& network_;
+  Board& board_;
+  std::int32_t rank_;
+  Plan plan_;
+  Others others_;
+  Timeline spans_;
+  std::vector<Work> works_;  // of communications, by op; empty for others
+  std::deque<trace::Graph> graphs_kept_;
+  std::vector<Slot> slots_;
+  std::vector<Meeting> meetings_;
+  std::unordered_map<std::uint32_t, std::int64_t> event_times_;  // of calls that were forgotten
+  std::uint32_t open_calls_{};
+  std::int64_t published_{-1};
+  std::int64_t horizon_{never};  // of the partners that are missing
+  std::vector<std::int32_t> missing_;
+  Engine engine_;
+};
+
+}  // namespace maya::simulate

@@ -1,0 +1,76 @@
+// What the records of one process ask for, record by record: host calls, items of streams, tickets.
+// The simulator compiles a whole recording with it; the live model (live.h) compiles each call when
+// the program makes it. Both so have the same rules of order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "maya/estimate.h"
+#include "simulate/graph_chains.h"
+#include "simulate/lanes.h"
+#include "simulate/program.h"
+
+namespace maya::simulate {
+
+// How long an op takes alone, and what of the GPU it takes.
+WorkTime work_time(const Op& op, const Model& model, const estimate::Estimator& estimator);
+
+// Lanes 0… are streams in order of first use, chains of graphs among them.
+class RecordCompiler {
+ public:
+  RecordCompiler(const RecordCompiler&) = delete;
+  RecordCompiler& operator=(const RecordCompiler&) = delete;
+
+ protected:
+  explicit RecordCompiler(const Model& model) : model_(model), lanes_(program_) {}
+  ~RecordCompiler() = default;
+
+  // The communication of one launch: its entry in Program::communications.
+  virtual std::uint32_t communication(std::uint32_t record, std::uint16_t slot,
+                                      std::span<const std::uint32_t> ops) = 0;
+  // Graphs are numbered in the order in which they are added; they must stay where they are.
+  void add_graph(const trace::Graph& graph);
+  void add(std::uint32_t index, const trace::Record& r);
+  // Everything that was added is done: the program begins anew, its streams stay.
+  void forget();
+
+  const Model& model_;
+  Program program_;
+  Lanes lanes_;
+  std::unordered_map<std::uint32_t, std::uint32_t> events_;  // event → ticket of its latest record
+
+ private:
+  struct Group {
+    int depth{};
+    struct Call {
+      std::uint32_t record;
+      std::uint16_t stream, slot;
+      std::uint8_t flags;
+      std::uint32_t op;
+    };
+    std::vector<Call> calls;
+  };
+
+  struct ThreadState {
+    std::uint16_t number{};
+    std::uint32_t last{none};
+    std::uint64_t gap_ns{};
+    Group group;
+  };
+
+  void begin_instruction(std::uint32_t index, const trace::Record& r);
+  bool frees_device_memory() const;
+  void flush(Group& group);
+  void launch_graph(const trace::Record& r);
+
+  std::vector<const trace::Graph*> graphs_;
+  std::vector<GraphChains> chains_;
+  std::vector<ThreadState> threads_;
+  trace::Record wide_{};
+  bool has_wide_{};
+};
+
+}  // namespace maya::simulate
