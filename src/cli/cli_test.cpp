@@ -98,7 +98,7 @@ TEST_F(Program, WritesTraces) {
   EXPECT_TRUE(fs::exists(folder_ + "/run/report.html"));
 }
 
-TEST_F(Program, UsageErrorsAreTwo) {
+TEST_F(Program, UsageErrorsExitWith2) {
   refuses("frobnicate", 2, "unknown verb 'frobnicate'");
   refuses("predict", 2, "RUN is required");
   refuses("predict run --set novalue", 2, "expected key=value");

@@ -168,7 +168,8 @@ class Thread {
 
   Value address(const Argument& a) const {
     Value v;
-    if (a.index >= 0) v = registers_[a.index];
+    const bool by_register = a.kind == Argument::Kind::memory || a.kind == Argument::Kind::reg;
+    if (by_register && a.index >= 0) v = registers_[a.index];
     v.bits += static_cast<std::uint64_t>(a.value);
     return v;
   }

@@ -9,7 +9,9 @@ namespace {
 // Warnings of the recorder that are assumptions, in words for a user. The share of the step that
 // depends on them is not known.
 constexpr std::pair<std::string_view, std::string_view> assumed_values[] = {
-    {"masks of unknown values (every place taken as chosen)",
+    {"boolean masks of unknown values (treated as all true)",
+     "masks computed on the GPU select every element"},
+    {"masks of unknown values (every place taken as chosen)",  // as older recordings have it
      "masks computed on the GPU select every element"},
 };
 

@@ -126,7 +126,7 @@ void apply_values(const Function& function, const decode::Decoded& decoded,
   State& s = state();
   if (decoded.semantics.kind != decode::Semantics::Kind::unknown) {
     if (compute(decoded.semantics, s.values, s.settings.value_limit) == Answer::whole_mask)
-      s.recorder.warning("masks of unknown values (every place taken as chosen)");
+      s.recorder.warning("boolean masks of unknown values (treated as all true)");
     return;
   }
   if (decoded.accesses.empty()) {

@@ -6,7 +6,7 @@ import pytest
 from conftest import LAYOUTS
 
 from maya import MayaError
-from maya.search import outcome, session
+from maya.search import outcome, session, summary
 from maya.search.store import StoreError
 
 
@@ -188,3 +188,23 @@ def test_a_part_of_a_step_is_not_taken_for_one(search):
     assert wrong.best is None
     assert {r.kind for r in wrong.records} <= {outcome.NO_STEP, outcome.OUT_OF_MEMORY}
     assert any("works on 1,048,576 tokens" in r.detail for r in wrong.records)
+
+
+def test_what_nearly_fits_is_named(search, monkeypatch):
+    monkeypatch.setattr(summary, "NEAR", 0.5)  # the formula's configurations lie far apart
+    result = search(LAYOUTS, prune=False)
+    short = {}
+    for record in result.records:
+        if record.kind == outcome.OUT_OF_MEMORY:
+            memory = record.prediction["out_of_memory"]
+            short[record.number] = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
+    close = [s for s in short.values() if s < 0.5 * 80 * 2**30 * 0.99]
+    text = summary.near_misses(result)
+    assert close and f"{min(close) / 2**20:.0f} MiB too large" in text
+    assert f"{len(close) - 1} more" in text
+    assert text in summary.text(result, width=10_000)
+
+
+def test_the_directory_is_private(search, tmp_path):
+    search(LAYOUTS, trials=2)
+    assert (tmp_path / "out").stat().st_mode & 0o077 == 0

@@ -166,7 +166,9 @@ class Store:
     def open(folder: pathlib.Path, space: Space, origin: Mapping[str, Any], numeric: bool = False) -> "Store":
         """A new directory, or one to go on with."""
         try:
-            (folder / "trials").mkdir(parents=True, exist_ok=True)
+            if not folder.exists():
+                folder.mkdir(parents=True, mode=0o700)  # command lines and outputs of trials are the user's own
+            (folder / "trials").mkdir(exist_ok=True)
         except OSError as problem:
             raise StoreError(f"cannot make {folder}: {problem.strerror}") from None
         if any(folder.iterdir()) and not (folder / "search.json").exists() and [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from maya.search.result import SearchResult
 
 SHOWN = 5
+NEAR = 0.01  # of the GPU's memory
 
 
 def reference(result: "SearchResult") -> tuple[Record, str] | None:
@@ -27,7 +28,7 @@ def reference(result: "SearchResult") -> tuple[Record, str] | None:
 def facts(result: "SearchResult") -> dict[str, Any]:
     """The answer for programs."""
     best = result.ranked
-    found: dict[str, Any] = {"finished": result.finished, "notes": result.notes,
+    found: dict[str, Any] = {"near_misses": near_misses(result), "finished": result.finished, "notes": result.notes,
                              "outcomes": dict(Counter(r.kind for r in result.records))}
     if not best:
         return found
@@ -102,6 +103,23 @@ def skip_reasons(result: "SearchResult") -> list[tuple[str, int]]:
     return Counter(general_reason(r.detail) for r in result.skipped).most_common()
 
 
+def near_misses(result: "SearchResult") -> str:
+    """Configurations that ran out of memory by so little that the cluster may disagree."""
+    close = []
+    for record in result.records:
+        memory = (record.prediction or {}).get("out_of_memory") if record.kind == outcome.OUT_OF_MEMORY else None
+        if memory:
+            short = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
+            if short < NEAR * memory["capacity_bytes"]:
+                close.append((short, record))
+    if not close:
+        return ""
+    short, nearest = min(close, key=lambda pair: (pair[0], pair[1].number))
+    others = f", and {len(close) - 1} more by less than {100 * NEAR:g} %" if len(close) > 1 else ""
+    return (f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB too large"
+            f"{others}. Predicted memory is not that exact: such a configuration may fit on the cluster.")
+
+
 def counts(result: "SearchResult") -> str:
     kinds = Counter(r.kind for r in result.records)
     return " · ".join(f"{kinds[kind]} {kind}" for kind in outcome.KINDS if kinds[kind])
@@ -153,7 +171,7 @@ def text(result: "SearchResult", width: int = 110) -> str:
         cells = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         lines.append("  " + "  ".join(cells).rstrip())
     lines.append("")
-    for paragraph in (ties(result), why(result), *result.notes):
+    for paragraph in (ties(result), why(result), near_misses(result), *result.notes):
         if paragraph:
             lines += [f"  {line}" for line in _wrapped(paragraph, width)]
     return "\n".join(lines) + "\n"

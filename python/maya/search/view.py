@@ -83,7 +83,8 @@ class Lines(Silent):
             self.skipped += 1
             return
         done = sum(campaign.progress.kinds.values())
-        of = f"/{campaign.progress.total}" if campaign.progress.total else ""
+        # Confirmations at full depth come on top of the configurations.
+        of = f"/{campaign.progress.total}" if done <= (campaign.progress.total or 0) else ""
         self.say(f"[{done}{of}] {record_line(campaign.space, record)}")
 
     def update(self, campaign: Any) -> None:
