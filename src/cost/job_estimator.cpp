@@ -1,17 +1,38 @@
 #include "cost/job_estimator.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace maya::cost {
 
 JobEstimator::JobEstimator(const estimate::Estimator& alone, const catalog::Cluster& cluster)
     : alone_(alone), peak_tflops_(cluster.gpu.peak_tflops) {
-  auto share = [&](const char* key) {
+  auto number = [&](const char* key, double fallback) {
     const auto it = cluster.extra.find(key);
-    return std::clamp(it == cluster.extra.end() ? 1.0 : it->second, 0.3, 1.0);
+    return it == cluster.extra.end() ? fallback : it->second;
   };
-  products_ = share("power.products");
-  cool_products_ = share("power.cool_products");
+  products_ = std::clamp(number("power.products", 1), 0.3, 1.0);
+  yield_ = std::clamp(number("power.job_yield", 1), 0.0, 1.0);
+  // A watt per picojoule and FLOP is a TFLOP/s.
+  if (const double energy = number("power.job_pj", 0); energy > 0)
+    limit_tflops_ = cluster.gpu.tdp_watts / energy;
+}
+
+double JobEstimator::older(DType type, double tflops) const {
+  constexpr double near_peak = 0.75;  // what the best kernels reach
+  const auto peak = peak_tflops_.find(type);
+  if (peak == peak_tflops_.end() || peak->second <= 0) return 1;
+  return 1 + (1 / products_ - 1) * std::clamp(tflops / (near_peak * peak->second), 0.0, 1.0);
+}
+
+double JobEstimator::cool(DType type, double tflops) const {
+  const auto peak = peak_tflops_.find(type), wide = peak_tflops_.find(DType::bf16);
+  if (limit_tflops_ <= 0 || peak == peak_tflops_.end() || wide == peak_tflops_.end() ||
+      peak->second <= 0)
+    return 1;
+  // Fewer bits cost as much less as their peak is higher.
+  const double over = tflops * wide->second / peak->second / limit_tflops_;
+  return over <= 1 ? 1 : std::pow(over, yield_);
 }
 
 double JobEstimator::longer(const Work& work, const estimate::Estimate& alone) const {
@@ -22,12 +43,9 @@ double JobEstimator::longer(const Work& work, const estimate::Estimate& alone) c
   // What somebody measured on the user's own GPU stands.
   if (alone.origin == estimate::Origin::measured) return 1;
   const DType type = compute_type(work);
-  const auto peak = peak_tflops_.find(type);
-  const double share = alone.cool ? cool_products_ : products_;
-  if (share >= 1 || bytes(type) > 2 || peak == peak_tflops_.end() || peak->second <= 0) return 1;
-  constexpr double near_peak = 0.75;  // what the best kernels reach
+  if (bytes(type) > 2) return 1;
   const double tflops = flops(work) / alone.ns / 1e3;
-  return 1 + (1 / share - 1) * std::clamp(tflops / (near_peak * peak->second), 0.0, 1.0);
+  return alone.cool ? cool(type, tflops) : older(type, tflops);
 }
 
 estimate::Estimate JobEstimator::operator()(const Op& op) const {

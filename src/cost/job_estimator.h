@@ -5,8 +5,10 @@
 // A chip whose tensor cores run near their peak for minutes draws more than its board allows, and
 // the clock falls. How much it draws depends on the data: products of random numbers more than
 // products of zeros. Tables of kernels were taken with weights that were never set, on a GPU that
-// did nothing else; models of older measurements are at the level of jobs already, except where
-// jobs of minutes were seen to be slower.
+// did nothing else. What such an estimate promises is therefore held to a rate that the board
+// sustains within jobs: its watts over the energy of a FLOP. What runs below that rate takes what
+// it takes alone. Models of older measurements are at the level of jobs already, except where jobs
+// of minutes were seen to be slower.
 #pragma once
 
 #include <map>
@@ -18,8 +20,10 @@ namespace maya::cost {
 
 class JobEstimator final : public estimate::Estimator {
  public:
-  // From Cluster::extra: power.products and power.cool_products, what 16-bit work (and narrower)
-  // near its peak reaches within a job of what it does alone, by estimates of jobs and cool ones.
+  // From Cluster::extra: power.products, what 16-bit work (and narrower) near its peak reaches
+  // within a job of what it does alone, by the older models; power.job_pj, the energy (picojoules)
+  // of a 16-bit FLOP of real data, all that the board draws included, and power.job_yield, how far
+  // a kernel that promises more falls back to that rate (1: all the way, 0: not at all).
   JobEstimator(const estimate::Estimator& alone, const catalog::Cluster& cluster);
   estimate::Estimate operator()(const Op& op) const override;
 
@@ -28,7 +32,12 @@ class JobEstimator final : public estimate::Estimator {
 
  private:
   const estimate::Estimator& alone_;
-  double products_{1}, cool_products_{1};
+  double older(DType type, double tflops) const;
+  double cool(DType type, double tflops) const;
+
+  double products_{1};
+  double limit_tflops_{};  // of 16-bit work within a job; 0: not known
+  double yield_{1};
   std::map<DType, double> peak_tflops_;
 };
 

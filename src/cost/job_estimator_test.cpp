@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace maya::cost {
 namespace {
 
@@ -19,7 +21,8 @@ catalog::Cluster cluster() {
   c.gpu.peak_tflops[DType::bf16] = 1000;
   c.gpu.peak_tflops[DType::f32] = 60;
   c.extra["power.products"] = 0.8;
-  c.extra["power.cool_products"] = 0.5;
+  c.gpu.tdp_watts = 700;
+  c.extra["power.job_pj"] = 1;  // 700 TFLOP/s
   return c;
 }
 
@@ -45,9 +48,23 @@ TEST(JobEstimator, ProductsNearTheirPeakTakeLongerWithinAJob) {
   EXPECT_DOUBLE_EQ(within(op, 2.2e6, false, Origin::fitted), 1.25);  // 909 TFLOP/s
   // 100 TFLOP/s: bound by memory.
   EXPECT_NEAR(within(op, 2e7, false, Origin::fitted), 1 + 0.25 * 0.1 / 0.75, 1e-9);
-  EXPECT_DOUBLE_EQ(within(op, 2.2e6, true, Origin::fitted), 2);
+  // Cool estimates are held to what the board sustains: 909 of 700 TFLOP/s, and 500.
+  EXPECT_NEAR(within(op, 2.2e6, true, Origin::fitted), 2e9 / 2.2e6 / 700, 1e-9);
+  EXPECT_EQ(within(op, 4e6, true, Origin::fitted), 1);
   // What the user measured stands.
   EXPECT_EQ(within(op, 2.2e6, false, Origin::measured), 1);
+}
+
+TEST(JobEstimator, NarrowerTypesAreHeldToTheSameShareOfTheirPeak) {
+  catalog::Cluster c = cluster();
+  c.gpu.peak_tflops[DType::f8e4m3] = 2000;
+  const Fixed alone({1.1e6, 1e6, 1.2e6, estimate::Origin::fitted, true});  // 1818 TFLOP/s
+  EXPECT_NEAR(JobEstimator(alone, c)(product(DType::f8e4m3)).ns / 1.1e6, 2e9 / 1.1e6 / 1400, 1e-9);
+  c.extra["power.job_yield"] = 0.5;
+  EXPECT_NEAR(JobEstimator(alone, c)(product(DType::f8e4m3)).ns / 1.1e6,
+              std::sqrt(2e9 / 1.1e6 / 1400), 1e-9);
+  c.gpu.tdp_watts = 0;  // not on the sheet: no limit
+  EXPECT_EQ(JobEstimator(alone, c)(product(DType::f8e4m3)).ns, 1.1e6);
 }
 
 TEST(JobEstimator, OtherWorkTakesWhatItTakesAlone) {

@@ -14,21 +14,21 @@ SOURCES = ["estimate/chip.cpp", "estimate/power.cpp", "estimate/model_file.cpp",
            "estimate/conv_model.cpp", "estimate/forest.cpp", "estimate/trees.cpp",
            "estimate/question.cpp", "estimate/learned_model.cpp", "estimate/calibration.cpp",
            "estimate/models.cpp", "estimate/fit_api.cpp",
-           "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
+           "base/files.cpp", "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
 DTYPES = ["unknown", "f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "f4", "i64", "i32",
           "i16", "i8", "u8", "boolean", "c64", "c128"]
 _double = ctypes.POINTER(ctypes.c_double)
 
 
 def _build():
-    digest = hashlib.sha256()
-    folders = ("src/estimate", "src/op", "include/maya")
+    digest = hashlib.sha256(" ".join(SOURCES).encode())
+    folders = ("src/estimate", "src/op", "src/base", "include/maya")
     for path in sorted(p for folder in folders for end in ("h", "cpp") for p in (ROOT / folder).glob(f"*.{end}")):
         digest.update(path.read_bytes())
     target = pathlib.Path(tempfile.gettempdir()) / f"maya-fit-{os.getuid()}" / f"{digest.hexdigest()[:16]}.so"
     if not target.exists():
         target.parent.mkdir(exist_ok=True)
-        sources = [str(ROOT / "src" / s) for s in SOURCES if (ROOT / "src" / s).exists()]
+        sources = [str(ROOT / "src" / s) for s in SOURCES]
         # -ffp-contract=off: the same rounding on every machine, so that fits reproduce bit for bit.
         command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O2", "-ffp-contract=off", "-shared", "-fPIC",
                    "-I", str(ROOT / "src"), "-I", str(ROOT / "include"), *sources, "-o", str(target) + ".new"]
