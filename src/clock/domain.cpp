@@ -192,6 +192,19 @@ bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline) {
   }
 }
 
+std::uint32_t Domain::news() const { return header_->news.load(); }
+
+void Domain::await_news(std::uint32_t seen, std::int64_t ns) {
+  ++header_->news_waiters;  // of one that is killed here, a wake too many
+  futex_wait(header_->news, seen, ns);
+  --header_->news_waiters;
+}
+
+void Domain::tell() {
+  ++header_->news;
+  if (header_->news_waiters.load() > 0) futex_wake(header_->news);
+}
+
 Domain::BoardPage* Domain::page(std::uint64_t key, bool make) const {
   if (key == 0) key = 1;
   for (std::uint32_t i = 0; i < most_boards; ++i) {
@@ -212,6 +225,7 @@ void Domain::post(std::uint64_t key, std::uint32_t number, std::int64_t time) {
   if (entry.number.load(std::memory_order_relaxed) != number + 1) entry.number.store(0);
   entry.time.store(time);
   entry.number.store(number + 1);
+  tell();
 }
 
 std::int64_t Domain::read(std::uint64_t key, std::uint32_t number) const {

@@ -78,6 +78,12 @@ class Domain {
   // The time at which the n-th arrival under a key happened; see simulate/live.h.
   void post(std::uint64_t key, std::uint32_t number, std::int64_t time);
   std::int64_t read(std::uint64_t key, std::uint32_t number) const;
+  // Whoever waits for something that another process leaves in a file or on the board asks for this
+  // number, looks, and then waits for the number to change: so the kernel wakes him before the other
+  // goes to sleep, and time cannot pass in between.
+  std::uint32_t news() const;
+  void await_news(std::uint32_t seen, std::int64_t ns);
+  void tell();
 
   struct Header;
   Header& header() { return *header_; }
@@ -114,6 +120,7 @@ struct Domain::Header {
   std::atomic<std::int64_t> now;
   std::atomic<std::uint32_t> places, members;
   std::atomic<std::uint32_t> bell;         // a futex for the arbiter
+  std::atomic<std::uint32_t> news, news_waiters;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;
 };

@@ -20,12 +20,24 @@ double now() {
 }
 
 // Peers share few cores with us: yield them quickly, then poll ever more lazily.
-void pause(int round) {
+void pause(std::uint32_t seen, int round) {
+  if (exchange_waits.await != nullptr) return exchange_waits.await(seen, round);
   timespec t{0, round < 50 ? 50000 : round < 500 ? 500000 : 5000000};
   nanosleep(&t, nullptr);
 }
 
+std::uint32_t news() { return exchange_waits.news != nullptr ? exchange_waits.news() : 0; }
+
+struct Awaited {
+  bool any{};
+  ~Awaited() {
+    if (any && exchange_waits.awaited != nullptr) exchange_waits.awaited();
+  }
+};
+
 }  // namespace
+
+ExchangeWaits exchange_waits;
 
 Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
     : directory_(std::move(directory)),
@@ -36,6 +48,7 @@ Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
   if (directory_.empty()) return;
   mkdir(directory_.c_str(), 0755);
   own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (exchange_waits.tell != nullptr) exchange_waits.tell();
 }
 
 Exchange::~Exchange() {
@@ -61,6 +74,7 @@ void Exchange::post(std::uint64_t key, const void* data, std::uint64_t bytes) {
   if (pwrite(own_, entry.data(), entry.size(), static_cast<off_t>(end_)) ==
       static_cast<ssize_t>(entry.size()))
     end_ += entry.size();
+  if (exchange_waits.tell != nullptr) exchange_waits.tell();
 }
 
 bool Exchange::advance(Peer& peer, int rank) {
@@ -86,7 +100,9 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
   Entry entry;
   if (own_ < 0 || rank < 0 || rank >= size_) return entry;
   double deadline = now() + seconds;
+  Awaited awaited;
   for (int round = 0;; ++round) {
+    const std::uint32_t seen = news();
     {
       std::lock_guard guard(mutex_);
       const bool absent = peers_[static_cast<std::size_t>(rank)].absent;
@@ -108,7 +124,8 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
       if (absent) return entry;
     }
     if (now() > deadline) return entry;
-    pause(round);
+    pause(seen, round);
+    awaited.any = true;
   }
 }
 
@@ -131,12 +148,14 @@ void Exchange::declare_absent(int rank) {
 void Exchange::await_appearance(double seconds) {
   const double deadline = now() + seconds;
   for (int rank = 0; rank < size_; ++rank)
-    for (int round = 0; rank != rank_ && access(path(rank).c_str(), F_OK) != 0; ++round) {
+    for (int round = 0;; ++round) {
+      const std::uint32_t seen = news();
+      if (rank == rank_ || access(path(rank).c_str(), F_OK) == 0) break;
       if (now() > deadline) {
         declare_absent(rank);
         break;
       }
-      pause(round);
+      pause(seen, round);
     }
 }
 

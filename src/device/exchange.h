@@ -19,6 +19,17 @@
 
 namespace maya::device {
 
+// How a process waits for what another one writes. Where time is virtual the session sets these, so
+// that whoever is written to is awake before the writer sleeps; else files are looked at again and
+// again.
+struct ExchangeWaits {
+  std::uint32_t (*news)(){};                           // asked before looking
+  void (*await)(std::uint32_t seen, int round){};      // then this
+  void (*awaited)(){};                                 // after all rounds
+  void (*tell)(){};                                    // something was written
+};
+extern ExchangeWaits exchange_waits;
+
 class Exchange {
  public:
   Exchange(std::string directory, std::uint64_t id, int rank, int size);

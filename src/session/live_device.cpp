@@ -11,7 +11,7 @@
 #include "maya/network.h"
 #include "session/absence.h"
 #include "session/framework.h"
-#include "session/host_clock.h"
+#include "session/settled_time.h"
 #include "session/state.h"
 #include "session/timed_wait.h"
 #include "session/virtual_time.h"
@@ -47,6 +47,7 @@ struct LiveDevice {
   std::unique_ptr<cost::JobEstimator> estimator;
   std::unique_ptr<network::Network> network;
   std::unique_ptr<simulate::Live> model;
+  std::uint32_t seen_news{};  // before the board was last looked at
 
   // What the record refers to, unless the model knows it already.
   void define(const trace::Record& r) {
@@ -84,6 +85,7 @@ std::map<std::string, std::string> nccl_variables() {
 void let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& round) {
   const std::vector<std::int32_t> missing = d.model->missing_ranks();
   const std::int64_t next = d.model->next_time();
+  const std::uint32_t seen = d.seen_news;
   lock.unlock();
   if (time_domain != nullptr && round % 16 == 8) {
     // Its threads may all wait for something else: then its helper goes on for it.
@@ -97,24 +99,50 @@ void let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& r
       clock::futex_wake(member.word);
     }
   }
-  clock::pause_ns(std::min(20'000 + round * 10'000, 300'000));
+  if (time_domain != nullptr)
+    time_domain->await_news(seen, 1'000'000);
+  else
+    clock::pause_ns(100'000);
   ++round;
   lock.lock();
+}
+
+// As collate/host_times has it.
+bool puts_work(trace::Kind kind) {
+  using trace::Kind;
+  return has_op(kind) || kind == Kind::host_function || kind == Kind::graph_launch ||
+         kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
+}
+
+// The thread's time when it makes this call.
+std::int64_t time_of_call(const trace::Record& record) {
+  static thread_local SettledTime settled;
+  const std::int64_t now = thread_now();
+  if (!puts_work(record.kind)) return now;
+  const std::int64_t took = thread_worked();
+  const std::uint64_t what = std::uint64_t{static_cast<std::uint8_t>(record.kind)} << 32 |
+                             (has_op(record.kind) ? record.value : 0);
+  return thread_gives_back(took - settled.settle(what, took));
 }
 
 // Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
 template <class Done>
 void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
   // Where two processes wait for each other's clocks alone, one of them goes first.
-  constexpr int patience = 400;
+  constexpr std::int64_t patience_ns = 300'000'000;
   int round = 0;
+  std::int64_t waits_since = 0;
   while (!done()) {
-    switch (d.model->step(round < patience)) {
+    if (time_domain != nullptr) d.seen_news = time_domain->news();
+    const bool patient = waits_since == 0 || clock::real_ns() - waits_since < patience_ns;
+    switch (d.model->step(patient)) {
       case simulate::Live::Progress::made:
+        waits_since = 0;
         break;
       case simulate::Live::Progress::nothing_to_do:
         return;
       case simulate::Live::Progress::behind_partners:
+        if (waits_since == 0) waits_since = clock::real_ns();
         let_partners_work(d, lock, round);
         break;
     }
@@ -155,7 +183,7 @@ void make_device_live() {
 void live_call(const trace::Record& record, const trace::Record* wide) {
   LiveDevice* d = device;
   if (d == nullptr || record.kind >= trace::Kind::tensor_allocate) return;
-  std::int64_t now = thread_now(), over = 0, cost = 0;
+  std::int64_t now = time_of_call(record), over = 0, cost = 0;
   {
     std::unique_lock lock(d->mutex);
     d->define(record);

@@ -48,7 +48,7 @@ timespec to_timespec(std::int64_t ns) {
 }
 bool valid(const timespec& t) { return t.tv_nsec >= 0 && t.tv_nsec < second; }
 
-std::int64_t reading(clockid_t id) { return time_domain->real_start(id) + thread_now(); }
+std::int64_t reading(clockid_t id) { return time_domain->real_start(id) + thread_reads(); }
 
 // Deadlines in the job's time.
 std::int64_t after(std::int64_t ns) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "clock/system_call.h"
+#include "device/exchange.h"
 #include "session/host_clock.h"
 #include "session/next.h"
 #include "session/settings.h"
@@ -24,6 +25,8 @@ namespace {
 struct ThreadTime {
   clock::Place* place{};
   std::int64_t origin{};  // time less what the thread worked
+  std::int64_t asked{};   // what the thread had worked when thread_worked was last called
+  std::int64_t read{};    // latest time that the program was told
   std::int64_t spins_began{}, last_spin{};
   std::uint32_t spins{};
   bool outside{};
@@ -136,6 +139,12 @@ void enter_virtual_time() {
     domain->member(*own.place).rank = rank;
   }
   pthread_atfork(nullptr, nullptr, fork_in_child);
+  device::exchange_waits = {
+      [] { return time_domain->news(); },
+      [](std::uint32_t seen, int round) {
+        time_domain->await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
+      },
+      [] { thread_woke(false); }, [] { time_domain->tell(); }};
 }
 
 void count_time(double scale) {
@@ -165,6 +174,22 @@ std::int64_t thread_now() {
 }
 
 void thread_spends(std::int64_t ns) { own.origin += ns; }
+
+std::int64_t thread_worked() {
+  const std::int64_t worked = worked_ns(), since = worked - own.asked;
+  own.asked = worked;
+  return since;
+}
+
+std::int64_t thread_gives_back(std::int64_t ns) {
+  const std::int64_t time = own.origin + worked_ns();
+  const std::int64_t given = std::clamp<std::int64_t>(ns, 0, std::max<std::int64_t>(time - own.read, 0));
+  own.origin -= given;
+  publish(time - given);
+  return time - given;
+}
+
+std::int64_t thread_reads() { return own.read = thread_now(); }
 
 bool thread_sleeps_until(std::int64_t deadline) {
   const std::int64_t now = thread_now();

@@ -27,6 +27,12 @@ void count_time(double scale);
 std::int64_t thread_now();
 // Its time goes on by so much, without anybody having to wait for it: the cost of a call.
 void thread_spends(std::int64_t ns);
+// Host time since this was last asked, and a way to take some of it back: never further than to what
+// the program has read from a clock. The thread's time then.
+std::int64_t thread_worked();
+std::int64_t thread_gives_back(std::int64_t ns);
+// What a clock of the program shows.
+std::int64_t thread_reads();
 // Waits until the job has come to `time`. False: a signal came first.
 bool thread_sleeps_until(std::int64_t time);
 // After a wait: its deadline came, or another thread ended it.
