@@ -20,7 +20,9 @@ enum class State : std::uint32_t {
   free,
   running,
   waiting,  // until `deadline`
-  blocked,  // asleep in the kernel without a deadline, as the arbiter found; or it said so itself
+  called,   // its deadline has come, and a helper thread is on the way to wake it
+  blocked,  // asleep in the kernel without a deadline, as the arbiter found
+  woken,    // was blocked and runs again, as the arbiter found; the thread does not know it yet
 };
 
 // One thread.

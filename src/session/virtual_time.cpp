@@ -74,9 +74,15 @@ std::int64_t join(std::int64_t time) {
     time = reached;
   }
   if (own.place == nullptr) return time;
-  clock::State blocked = clock::State::blocked;
-  own.place->state.compare_exchange_strong(blocked, clock::State::running);
+  own.place->state = clock::State::running;
   return time;
+}
+
+// Asleep while time passed: for the machine that may have been microseconds.
+bool was_blocked() {
+  if (own.place == nullptr) return false;
+  const clock::State state = own.place->state.load(std::memory_order_relaxed);
+  return state == clock::State::blocked || state == clock::State::woken;
 }
 
 void take_part(std::int64_t time) {
@@ -167,7 +173,7 @@ std::int64_t thread_now() {
   HostClock& clock = host_clock();
   clock.pass();
   std::int64_t time = own.origin + worked_ns();
-  if (clock.slept()) [[unlikely]]
+  if (clock.slept() || was_blocked()) [[unlikely]]
     time = join(time);
   publish(time);
   return time;
