@@ -50,7 +50,17 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
     known.looked = false;
     return Finding::later;
   }
-  const Sight sight = kernel_.look(index, place.process.load(), place.thread.load());
+  // It began to wait after the earliest deadline was looked for.
+  if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
+  const std::int32_t thread = place.thread.load();
+  if (thread == 0) {  // about to be made: as long as its process lives
+    known.looked = false;
+    if (kernel_.turns(index, place.process.load(), place.process.load()) != 0)
+      return Finding::earlier;
+    domain_.leave(place);
+    return Finding::gone;
+  }
+  const Sight sight = kernel_.look(index, place.process.load(), thread);
   if (state == State::called && sight.what != Sight::What::gone) {
     if (sight.turns == known.called_turns) return Finding::earlier;
     // It has been woken. If it sleeps again, it is for something else.
