@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/python_verbs.h"
 #include "maya/report.h"
 #include "predict/predict.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> runs;
+  std::string html;
   bool json{};
 };
 
@@ -33,6 +35,11 @@ Result<report::Prediction> load(const std::string& path) {
 }
 
 int run(const Options& options) {
+  if (!options.html.empty()) {
+    std::vector<std::string> words{"--html", options.html};
+    words.insert(words.end(), options.runs.begin(), options.runs.end());
+    return run_python("compare_page", words);
+  }
   std::vector<std::pair<std::string, report::Prediction>> runs;
   for (const std::string& path : options.runs) {
     auto prediction = load(path);
@@ -60,11 +67,15 @@ void add_compare(CLI::App& app) {
       "Examples:\n"
       "  maya compare maya-runs/ddp maya-runs/fsdp\n"
       "  maya predict maya-runs/ddp --cluster dgx-a100 --out a100.json\n"
-      "  maya compare maya-runs/ddp a100.json");
+      "  maya compare maya-runs/ddp a100.json\n"
+      "  maya compare maya-runs/ddp maya-runs/fsdp --html comparison.html");
   verb->add_option("RUN", options->runs,
                    "Run directories or prediction.json files, the first to compare with")
       ->required()
       ->expected(2, -1);
+  verb->add_option("--html", options->html,
+                   "Write a page instead: what differs, by part of the step, module and op")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "Print JSON in place of the table");
   verb->callback([options] { finish(run(*options)); });
 }

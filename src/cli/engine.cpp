@@ -30,7 +30,7 @@ std::string stamp(const std::string& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path().extension() != ".maya" && name != "run.toml" && name != "stacks.toml") continue;
+    if (entry.path().extension() != ".maya" && name != "run.toml" && entry.path().extension() != ".places") continue;
     const auto time = entry.last_write_time(error).time_since_epoch().count();
     lines.push_back(fmt::format("{} {} {}", name, entry.file_size(error), time));
   }
@@ -134,14 +134,14 @@ class Engine {
     options.steps = text_of(question, "steps", "auto");
     options.fold = !question.value("unfold", false);
     options.settings = pairs_of(question, "set");
-    options.keep_spans = ask != "predict";
+    options.keep_spans = ask != "predict" || question.value("details", false);
+    options.what_ifs = ask == "page";
     options.reuse = &models_;
     const auto outcome = predict::predict_recorded(**run, directory, options);
     if (!outcome) return outcome.error();
     if (ask == "timeline") return timeline_json(*outcome);
-    if (ask == "page")
-      return Json(report::html_page(outcome->prediction, outcome->job, outcome->timeline));
-    return Json::parse(report::to_json(outcome->prediction));
+    if (ask == "page") return Json(report::html_page(outcome->page()));
+    return Json::parse(predict::to_json(*outcome));
   }
 
   Result<Json> estimate(const Json& question) {

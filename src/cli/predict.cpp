@@ -20,7 +20,7 @@ int run(const Options& options) {
   if (!asked) return fail(asked.error(), usage);
   const auto outcome = predict::predict_run(options.run, *asked);
   if (!outcome) return fail(outcome.error());
-  const std::string json = report::to_json(outcome->prediction);
+  const std::string json = predict::to_json(*outcome);
   // The run's own prediction is kept beside it; a what-if only where the user says.
   const bool what_if = !asked->cluster.empty() || !asked->settings.empty();
   const std::string out =

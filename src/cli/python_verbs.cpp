@@ -24,6 +24,8 @@ constexpr Verb verbs[] = {
     {"calibrate", "Learn from profiles you have: PyTorch traces, Nsight exports, CSV files"},
     {"profile", "Measure the op families on a GPU you have"},
     {"validate", "Compare predictions with published measurements"},
+    {"serve", "Local web view over a folder of runs and searches"},
+    {"completion", "Completion of verbs and options for bash, zsh and fish"},
 };
 
 fs::path self() {
@@ -62,26 +64,28 @@ void add_python_verbs(CLI::App& app) {
     if (installed(verb)) app.add_subcommand(verb.name, verb.description);
 }
 
-std::optional<int> run_python_verb(int argc, char** argv) {
-  const Verb* asked = nullptr;
-  for (const Verb& verb : verbs)
-    if (argc > 1 && std::strcmp(argv[1], verb.name) == 0 && installed(verb)) asked = &verb;
-  if (!asked) return std::nullopt;
-
+int run_python(const std::string& name, const std::vector<std::string>& arguments) {
   const char* already = std::getenv("PYTHONPATH");
   const std::string path =
       package_folder().string() + (already && *already ? std::string(":") + already : "");
   setenv("PYTHONPATH", path.c_str(), 1);
   setenv("MAYA_PROGRAM", self().c_str(), 1);
   const std::string python = interpreter();
-  const std::string module = std::string("maya.") + asked->name;
-  std::vector<char*> words{const_cast<char*>(python.c_str()), const_cast<char*>("-m"),
-                           const_cast<char*>(module.c_str())};
-  for (int i = 2; i < argc; ++i) words.push_back(argv[i]);
-  words.push_back(nullptr);
-  execvp(python.c_str(), words.data());
+  std::vector<std::string> words{python, "-m", "maya." + name};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execvp(python.c_str(), pointers.data());
   return fail(fmt::format("cannot start {} ({}); name an interpreter with MAYA_PYTHON", python,
                           std::strerror(errno)));
+}
+
+std::optional<int> run_python_verb(int argc, char** argv) {
+  for (const Verb& verb : verbs)
+    if (argc > 1 && std::strcmp(argv[1], verb.name) == 0 && installed(verb))
+      return run_python(verb.name, std::vector<std::string>(argv + 2, argv + argc));
+  return std::nullopt;
 }
 
 }  // namespace maya::cli

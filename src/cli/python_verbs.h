@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -15,5 +17,8 @@ void add_python_verbs(CLI::App& app);
 // Becomes the verb, if the first word is one; otherwise gives nothing back. An exit code: it could
 // not.
 std::optional<int> run_python_verb(int argc, char** argv);
+
+// Becomes `python -m maya.<name> ARGUMENTS…`; returns only with a failure.
+int run_python(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace maya::cli

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "predict/predict.h"
 
 namespace maya::cli {
 namespace {
@@ -36,12 +37,12 @@ bool open_in_browser(std::string path) {
 int run(const Options& options) {
   auto asked = options.predict.parsed();
   if (!asked) return fail(asked.error(), usage);
-  asked->keep_spans = true;
+  asked->keep_spans = asked->what_ifs = true;
   asked->most_spans = predict::spans_of_a_report;
   const auto outcome = predict::predict_run(options.run, *asked);
   if (!outcome) return fail(outcome.error());
   const std::string path = options.out.empty() ? options.run + "/report.html" : options.out;
-  const std::string page = report::html_page(outcome->prediction, outcome->job, outcome->timeline);
+  const std::string page = report::html_page(outcome->page());
   if (const Status status = predict::write_file(path, page); !status) return fail(status.error());
   if (options.json)
     fmt::print("{}\n", nlohmann::ordered_json({{"file", path}}).dump(2));

@@ -40,7 +40,7 @@ struct Options {
   std::vector<std::string> set;
   std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
-  bool no_predict{}, no_report{}, json{}, quiet{};
+  bool no_predict{}, no_report{}, json{}, quiet{}, stacks{};
 };
 
 // "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -169,11 +169,11 @@ int print_prediction(const std::string& directory, const std::string& spec,
   asked.cluster = spec;
   asked.settings = settings;
   asked.steps = options.steps;
-  asked.keep_spans = !options.no_report;
+  asked.keep_spans = asked.what_ifs = !options.no_report;
   asked.most_spans = predict::spans_of_a_report;
   auto outcome = predict::predict_run(directory, asked);
   if (!outcome) return fail(outcome.error());
-  fmt::print("{}", options.json ? report::to_json(outcome->prediction)
+  fmt::print("{}", options.json ? predict::to_json(*outcome)
                                 : report::summary(outcome->prediction, report::style_of_stdout()));
   std::fflush(stdout);  // the answer does not wait for the page and the timeline
   if (auto written = predict::write_results(directory, *outcome); !written)
@@ -215,6 +215,8 @@ int run(const Options& options, std::vector<std::string> command) {
         fmt::format("run: this is a `maya run` inside another, which records to {}; start "
                     "the command without the inner one",
                     outer->second));
+  user.erase("MAYA_STACKS");
+  if (options.stacks) user["MAYA_STACKS"] = "1";
   auto path = user.find("PATH");
   // As the command itself will see it: `maya run -- nvidia-smi` means the emulated one.
   auto executable = launch::find_executable(
@@ -392,6 +394,9 @@ void add_run(CLI::App& app) {
                    "see docs/virtual-time.md)")
       ->check(CLI::IsMember({"recorded", "virtual"}))
       ->capture_default_str();
+  verb->add_flag("--stacks", options->stacks,
+                 "Record the line of Python and the module that asked for each op: the report then "
+                 "shows time and memory by line and module (Python 3.11 or later)");
   verb->add_flag("--no-report", options->no_report,
                  "Leave only prediction.json, no report.html and no timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");

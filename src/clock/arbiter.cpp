@@ -45,11 +45,29 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   const State state = place.state.load();
   Known& known = known_[index];
   const std::int64_t time = place.time.load();
-  if (state == State::running && time >= deadline) {
+  const bool runs = state == State::running || state == State::woken;
+  if (runs && time >= deadline) {
     known.looked = false;
     return Finding::later;
   }
-  const Sight sight = kernel_.look(index, place.process.load(), place.thread.load());
+  // It began to wait after the earliest deadline was looked for.
+  if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
+  const std::int32_t thread = place.thread.load();
+  if (thread == 0) {  // about to be made: as long as its process lives
+    known.looked = false;
+    if (kernel_.turns(index, place.process.load(), place.process.load()) != 0)
+      return Finding::earlier;
+    domain_.leave(place);
+    return Finding::gone;
+  }
+  const Sight sight = kernel_.look(index, place.process.load(), thread);
+  if (state == State::called && sight.what != Sight::What::gone) {
+    if (sight.turns == known.called_turns) return Finding::earlier;
+    // It has been woken. If it sleeps again, it is for something else.
+    State called = State::called;
+    place.state.compare_exchange_strong(called, State::running);
+    return time >= deadline ? Finding::later : Finding::earlier;
+  }
   known.turns = sight.turns, known.looked = true;
   switch (sight.what) {
     case Sight::What::gone:
@@ -60,8 +78,8 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
       return Finding::stopped;
     case Sight::What::asleep: {
       // Woken later, it goes on at the time the others have reached by then.
-      State running = State::running;
-      if (state == State::running) place.state.compare_exchange_strong(running, State::blocked);
+      State as_seen = state;
+      if (runs) place.state.compare_exchange_strong(as_seen, State::blocked);
       return Finding::asleep;
     }
     case Sight::What::at_work:
@@ -70,9 +88,9 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   if (state == State::blocked) {
     State blocked = State::blocked;
     place.time.store(std::max(time, domain_.now()));
-    place.state.compare_exchange_strong(blocked, State::running);
+    place.state.compare_exchange_strong(blocked, State::woken);
   }
-  if (state != State::running) return Finding::earlier;  // woken: it will act
+  if (!runs) return Finding::earlier;  // woken: it will act
   // It works without a word to us: its time goes on with the processor time it uses.
   if (known.time != time) known.time = time, known.cpu_ns = sight.cpu_ns;
   const auto used = static_cast<double>(sight.cpu_ns - known.cpu_ns) * domain_.scale();
@@ -95,10 +113,13 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
   domain_.reached(place.deadline.load());
   place.time.store(place.deadline.load());
   State waiting = State::waiting;
-  if (!place.state.compare_exchange_strong(waiting, State::running)) return;
+  const bool by_helper = place.in_kernel.load() != 0;
+  known_[index].called_turns = known_[index].turns;
+  if (!place.state.compare_exchange_strong(waiting, by_helper ? State::called : State::running))
+    return;
   place.word.fetch_add(1);
   futex_wake(place.word);
-  if (place.in_kernel.load() != 0) {
+  if (by_helper) {
     Member& member = domain_.member(place);
     member.word.fetch_add(1);
     futex_wake(member.word);
@@ -119,7 +140,7 @@ bool Arbiter::step() {
     known_[i].looked = false;
     if (state == State::waiting && place.deadline.load() < deadline)
       deadline = place.deadline.load(), first = i;
-    if (state == State::running) reached = std::min(reached, place.time.load());
+    if (state == State::running || state == State::woken) reached = std::min(reached, place.time.load());
   }
   if (first == nobody) return false;
   bool held = false;

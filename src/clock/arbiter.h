@@ -33,6 +33,7 @@ class Arbiter {
     std::int64_t time{-1};   // as published when …
     std::int64_t cpu_ns{};   // … it had used so much
     std::uint64_t turns{};   // at the last look
+    std::uint64_t called_turns{};  // when its wait was ended
     bool looked{};
   };
   enum class Finding : std::uint8_t { later, asleep, earlier, gone, stopped };

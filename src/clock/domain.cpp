@@ -161,8 +161,8 @@ void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, b
 }
 
 void Domain::end_wait(Place& place) {
-  State waiting = State::waiting;
-  place.state.compare_exchange_strong(waiting, State::running);
+  for (State state : {State::waiting, State::called})
+    if (place.state.compare_exchange_strong(state, State::running)) return;
 }
 
 bool Domain::arbiter_lives() const {

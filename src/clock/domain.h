@@ -20,7 +20,9 @@ enum class State : std::uint32_t {
   free,
   running,
   waiting,  // until `deadline`
-  blocked,  // asleep in the kernel without a deadline, as the arbiter found; or it said so itself
+  called,   // its deadline has come, and a helper thread is on the way to wake it
+  blocked,  // asleep in the kernel without a deadline, as the arbiter found
+  woken,    // was blocked and runs again, as the arbiter found; the thread does not know it yet
 };
 
 // One thread.
@@ -59,7 +61,7 @@ class Domain {
   std::int64_t now() const;
   void reached(std::int64_t time);
 
-  // A thread takes part from `time` on. Null: the table is full.
+  // A thread takes part from `time` on; 0: one that is about to be made. Null: the table is full.
   Place* join(std::int32_t process, std::int32_t thread, std::int64_t time);
   void leave(Place& place);
   // The place of a thread whose program was replaced (exec), or of its parent.

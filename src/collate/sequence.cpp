@@ -225,4 +225,15 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   return best;
 }
 
+bool has_training(const Sequence& sequence) {
+  std::int32_t thread = -1;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    if (sequence.gradient(i) || sequence.optimizer(i)) return true;
+    if (!sequence.heavy(i)) continue;
+    if (thread >= 0 && thread != sequence.thread(i)) return true;
+    thread = sequence.thread(i);
+  }
+  return false;
+}
+
 }  // namespace maya::collate

@@ -13,6 +13,11 @@ namespace maya::collate {
 // not.
 bool computes_gradients(const Op& op);
 
+class Sequence;
+// Backward passes or updates are among the work. PyTorch runs backward passes in a thread of their
+// own.
+bool has_training(const Sequence& sequence);
+
 class Sequence {
  public:
   explicit Sequence(const trace::Recording& recording);

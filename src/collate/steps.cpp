@@ -93,7 +93,7 @@ class Finder {
     // One update after training work is one step, whatever repeats inside it (layers do).
     if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
     if (certain && accept(StepsFoundBy::backward, by_backward, 2)) return {};
-    if (accept(StepsFoundBy::period, by_period, 2)) return {};
+    if (accept(StepsFoundBy::period, by_period, 2)) return note_inference(), Status{};
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);
     job_.notes.push_back(
@@ -218,6 +218,13 @@ class Finder {
     job_.measured = std::move(steady);
     job_.warmup_steps = static_cast<std::uint32_t>(
         std::find(job_.measured.begin(), job_.measured.end(), 1) - job_.measured.begin());
+  }
+
+  void note_inference() {
+    if (std::any_of(sequences_.begin(), sequences_.end(), has_training)) return;
+    job_.notes.push_back(
+        "no backward pass and no optimizer update was recorded: a step here is one repetition of "
+        "forward work (inference or an evaluation)");
   }
 
   void single() {

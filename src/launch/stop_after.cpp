@@ -107,14 +107,19 @@ bool StopAfter::enough_in(const std::string& path) {
   if (!recording) return false;
   const auto seen = collate::steady_steps(std::move(*recording));
   if (seen.certain) return seen.count >= steps_;
-  // Loading weights, building a model or a forward pass repeat themselves as well.
-  constexpr double settled_seconds = 30;
+  // Loading weights, building a model or a forward pass repeat themselves as well. Where there is an
+  // optimizer, so do the evaluation before the first step and the micro-batches of a step: its
+  // updates tell the steps, unless they happen where no recording shows them.
+  constexpr double settled_seconds = 30, settled_with_optimizer_seconds = 300;
   if (seen.count < steps_) {
     periodic_since_.erase(path);
     return false;
   }
   const double now = seconds(CLOCK_MONOTONIC);
-  return now - periodic_since_.emplace(path, now).first->second > settled_seconds;
+  const double settled = now - periodic_since_.emplace(path, now).first->second;
+  std::error_code ignored;
+  const bool has_optimizer = fs::exists(directory_ + "/exchange/optimizer", ignored);
+  return settled > (has_optimizer ? settled_with_optimizer_seconds : settled_seconds);
 }
 
 bool StopAfter::enough() {

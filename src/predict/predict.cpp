@@ -1,15 +1,16 @@
 #include "predict/predict.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <map>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/secrets.h"
@@ -23,6 +24,7 @@
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
 #include "predict/settings.h"
+#include "predict/what_if.h"
 #include "report/ending.h"
 #include "report/memory.h"
 #include "report/usage.h"
@@ -141,6 +143,28 @@ bool ended_badly(const Run& run) {
                      [](const trace::Recording& recording) { return !recording.complete; });
 }
 
+// The places of the process that each class's recording is of; empty where there are none.
+std::vector<report::Places> places_of(const std::string& directory, const job::Job& job) {
+  std::vector<report::Places> places;
+  for (const job::RankClass& one : job.classes) {
+    places.emplace_back();
+    if (one.derived_from >= 0) continue;  // put together from another rank's work
+    const std::string path =
+        fmt::format("{}/process-{}.places", directory, one.recording.identity.pid);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    if (auto read = report::read_places(path, one.recording)) places.back() = std::move(*read);
+  }
+  return places;
+}
+
+// When the run ended, in nanoseconds of the file system; 0: not known.
+std::int64_t recorded_at(const std::string& directory) {
+  struct stat info {};
+  if (::stat((directory + "/run.toml").c_str(), &info) != 0) return 0;
+  return info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
@@ -156,6 +180,9 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
                                  const Options& options) {
   Result<Settings> settings = parse_settings(options.settings);
   if (!settings) return settings.error();
+  // What-ifs simulate the recordings again, as they are now.
+  Run kept_for_what_ifs;
+  if (options.what_ifs && options.keep_spans) kept_for_what_ifs = recorded;
   Run* const run = &recorded;
   const trace::Identity& identity = run->recordings[0].identity;
 
@@ -243,7 +270,24 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   // Again on the way out: recordings of earlier versions hold the command as it was typed.
   outcome.prediction.command =
       base::visible(base::without_secrets(std::string_view(outcome.prediction.command)));
+  if (!options.keep_spans) return outcome;
+  outcome.places = places_of(directory, outcome.job);
+  outcome.code =
+      report::code_costs(outcome.job, outcome.timeline, outcome.places, recorded_at(directory));
+  outcome.memory =
+      report::memory_profiles(outcome.job, outcome.timeline, outcome.cluster.gpu, outcome.places);
+  if (options.what_ifs)
+    outcome.what_ifs = what_would_help(kept_for_what_ifs, directory, options, outcome, models);
   return outcome;
+}
+
+std::string to_json(const Outcome& outcome) {
+  std::string text = report::to_json(outcome.prediction);
+  if (outcome.timeline.spans.empty() && outcome.memory.empty()) return text;
+  auto json = nlohmann::ordered_json::parse(text);
+  const auto details = nlohmann::ordered_json::parse(report::details_json(outcome.page()));
+  for (const auto& [key, value] : details.items()) json[key] = value;
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 Status write_file(const std::string& path, const std::string& bytes) {
@@ -257,7 +301,7 @@ Result<std::string> read_file(const std::string& path) {
 
 Status write_results(const std::string& directory, const Outcome& outcome) {
   if (Status status =
-          write_file(directory + "/prediction.json", report::to_json(outcome.prediction));
+          write_file(directory + "/prediction.json", to_json(outcome));
       !status)
     return status;
   if (outcome.timeline.spans.empty()) return {};
@@ -266,7 +310,7 @@ Status write_results(const std::string& directory, const Outcome& outcome) {
       !status)
     return status;
   return write_file(directory + "/report.html",
-                    report::html_page(outcome.prediction, outcome.job, outcome.timeline));
+                    report::html_page(outcome.page()));
 }
 
 }  // namespace maya::predict

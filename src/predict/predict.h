@@ -19,6 +19,7 @@
 #include "maya/report.h"
 #include "maya/result.h"
 #include "maya/simulate.h"
+#include "report/page_data.h"
 
 namespace maya::predict {
 
@@ -34,6 +35,7 @@ struct Options {
   std::string steps{"auto"};  // "auto", a number of steps, or the name of the range that opens each
   bool fold{true};            // false: every rank is its own class (slower, same answer)
   bool keep_spans{false};     // the timeline with every span, for traces and the report
+  bool what_ifs{false};       // simulate also what would help (needs keep_spans)
   Reuse* reuse{nullptr};      // models that several predictions share (reuse.h)
   std::uint64_t most_spans{};  // see simulate::Options
 };
@@ -43,6 +45,15 @@ struct Outcome {
   catalog::Cluster cluster;
   simulate::Timeline timeline;
   report::Prediction prediction;
+  // With the spans: where in the program the time goes, and what fills the memory.
+  std::vector<report::Places> places;  // of each class
+  report::CodeCosts code;
+  std::vector<report::MemoryProfile> memory;
+  std::vector<report::WhatIf> what_ifs;
+
+  report::PageData page() const {
+    return {prediction, job, timeline, cluster, code, memory, what_ifs};
+  }
 };
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options = {});
@@ -50,6 +61,9 @@ Result<Outcome> predict_run(const std::string& directory, const Options& options
 // The same of recordings that are read already (run_directory.h); `directory` is for messages.
 struct Run;
 Result<Outcome> predict_recorded(Run run, const std::string& directory, const Options& options);
+
+// prediction.json, with the details where the spans were kept.
+std::string to_json(const Outcome& outcome);
 
 // prediction.json; and timeline.pftrace and report.html when the spans were kept.
 Status write_results(const std::string& directory, const Outcome& outcome);

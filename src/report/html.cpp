@@ -3,18 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "maya/report.h"
+#include "report/communication.h"
 #include "report/format.h"
 #include "report/page.h"
+#include "report/page_data.h"
 #include "report/scene.h"
 
 namespace maya::report {
 namespace {
 
 using Json = nlohmann::json;
+
+// Five digits: the page shows fewer, and a timeline has tens of thousands of numbers.
+double tidy(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
+  const double scaled = value * scale;
+  return std::isfinite(scaled) ? std::round(scaled) / scale : value;
+}
 
 // One measured step of each class: [track name, [[start us, duration us, text, category] …]].
 Json timeline_json(const job::Job& job, const simulate::Timeline& timeline) {
@@ -91,18 +102,225 @@ Json memory_json(const Prediction& prediction) {
 
 std::string html_page(const Prediction& prediction, const job::Job& job,
                       const simulate::Timeline& timeline) {
-  Json data = {{"prediction", Json::parse(to_json(prediction))},
-               {"memory", memory_json(prediction)},
-               {"timeline", timeline_json(job, timeline)},
-               {"path", path_json(job, timeline)}};
+  const catalog::Cluster cluster;
+  const CodeCosts code;
+  return html_page({prediction, job, timeline, cluster, code, {}, {}});
+}
+
+namespace {
+
+Json cost_json(const CodeCost& cost) {
+  return {{"ms", tidy(cost.ms)},
+          {"backward_ms", tidy(cost.backward_ms)},
+          {"communication_ms", tidy(cost.communication_ms)},
+          {"critical_ms", tidy(cost.critical_ms)},
+          {"exposed_ms", tidy(cost.exposed_ms)},
+          {"idle_ms", tidy(cost.idle_ms)},
+          {"count", tidy(cost.count)}};
+}
+
+Json code_json(const CodeCosts& code, std::size_t most_lines) {
+  if (code.empty()) return nullptr;
+  Json lines = Json::array(), modules = Json::array();
+  for (const LineCost& cost : code.lines) {
+    if (lines.size() == most_lines) break;
+    Json line = cost_json(cost);
+    line["file"] = cost.file, line["line"] = cost.line, line["function"] = cost.function;
+    line["source"] = cost.source;
+    lines.push_back(std::move(line));
+  }
+  for (const ModuleCost& cost : code.modules) {
+    Json module = cost_json(cost);
+    module["path"] = cost.path;
+    modules.push_back(std::move(module));
+  }
+  return {{"lines", lines},
+          {"modules", modules},
+          {"known", tidy(code.known)},
+          {"sources_changed", code.changed}};
+}
+
+// The flame graph as a tree: [name, ns of itself, children]. Branches too thin to see are left out.
+Json flame_json(const CodeCosts& code) {
+  struct Node {
+    double total{};
+    std::map<std::string, Node> children;
+  };
+  Node root;
+  for (const auto& [stack, ns] : code.stacks) {
+    Node* at = &root;
+    at->total += ns;
+    for (std::size_t begin = 0; begin <= stack.size();) {
+      const std::size_t end = std::min(stack.find(';', begin), stack.size());
+      at = &at->children[stack.substr(begin, end - begin)];
+      at->total += ns;
+      begin = end + 1;
+    }
+  }
+  auto write = [&](auto& self, const std::string& name, const Node& node) -> Json {
+    Json children = Json::array();
+    for (const auto& [child, below] : node.children)
+      if (below.total > 0.0005 * root.total) children.push_back(self(self, child, below));
+    return {name, std::round(node.total), children};
+  };
+  return root.total > 0 ? write(write, "a step", root) : Json(nullptr);
+}
+
+Json profiles_json(const std::vector<MemoryProfile>& profiles, bool points) {
+  Json list = Json::array();
+  for (const MemoryProfile& profile : profiles) {
+    auto amounts = [](const MemoryPoint& point) {
+      Json parts = Json::object();
+      for (std::size_t i = 0; i < kinds_of_memory; ++i)
+        if (point.bytes[i] != 0)
+          parts[std::string(name(static_cast<Holds>(i)))] = point.bytes[i];
+      return parts;
+    };
+    Json holders = Json::array();
+    for (const MemoryHolder& holder : profile.holders)
+      holders.push_back(
+          {{"kind", name(holder.kind)}, {"who", holder.who}, {"bytes", holder.bytes}});
+    Json one = {{"ranks", rank_list(profile.ranks)},
+                {"capacity_bytes", profile.capacity_bytes},
+                {"detailed", profile.detailed},
+                {"refused", profile.refused},
+                {"peak_us", tidy(profile.peak.us)},
+                {"parts", amounts(profile.peak)},
+                {"largest", holders}};
+    if (points) {
+      Json series = Json::array();
+      for (const MemoryPoint& point : profile.points) {
+        Json row = {tidy(point.us)};
+        for (const std::int64_t bytes : point.bytes) row.push_back(bytes);
+        series.push_back(std::move(row));
+      }
+      one["points"] = std::move(series);
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json communicators_json(const std::vector<CommunicatorCost>& costs) {
+  Json list = Json::array();
+  for (const CommunicatorCost& cost : costs) {
+    Json calls = Json::array();
+    for (const CallCost& call : cost.calls)
+      calls.push_back({{"kind", call.kind},
+                       {"bytes", call.bytes},
+                       {"count", tidy(call.count)},
+                       {"ms", tidy(call.ms)},
+                       {"exposed_ms", tidy(call.exposed_ms)},
+                       {"waiting_ms", tidy(call.waiting_ms)},
+                       {"busbw_gbps", tidy(call.busbw_gbps)}});
+    list.push_back({{"name", cost.name},
+                    {"size", cost.size},
+                    {"ranks", rank_list(cost.ranks)},
+                    {"alike", cost.alike},
+                    {"ms", tidy(cost.ms)},
+                    {"exposed_ms", tidy(cost.exposed_ms)},
+                    {"waiting_ms", tidy(cost.waiting_ms)},
+                    {"last", cost.last},
+                    {"calls", calls}});
+  }
+  return list;
+}
+
+Json what_ifs_json(const PageData& data) {
+  Json list = Json::array();
+  const double step = data.prediction.step ? data.prediction.step->ms : 0;
+  for (const WhatIf& one : data.what_ifs)
+    list.push_back({{"what", one.what},
+                    {"command", one.command},
+                    {"ms", tidy(one.ms)},
+                    {"gain_ms", one.ms > 0 ? tidy(step - one.ms) : 0.0},
+                    {"gain", one.ms > 0 && step > 0 ? tidy(1 - one.ms / step) : 0.0},
+                    {"problem", one.problem}});
+  return list;
+}
+
+Json pipeline_json(const PageData& data) {
+  Json list = Json::array();
+  for (const StageSchedule& stage : pipeline_schedule(data.job, data.timeline)) {
+    Json pieces = Json::array();
+    for (const StageSchedule::Piece& piece : stage.pieces)
+      pieces.push_back({tidy(piece.start_us), tidy(piece.us), std::string(1, piece.pass)});
+    list.push_back(
+        {{"ranks", rank_list(stage.ranks)}, {"busy", tidy(stage.busy)}, {"pieces", pieces}});
+  }
+  return list;
+}
+
+// What the roofline needs of the GPU.
+Json gpu_json(const catalog::Gpu& gpu) {
+  Json peaks = Json::object();
+  for (const auto& [type, tflops] : gpu.peak_tflops) peaks[std::string(name(type))] = tflops;
+  return {{"name", gpu.name}, {"memory_gbps", gpu.memory_gbps}, {"peak_tflops", peaks}};
+}
+
+// Text in markup. What a program calls its kernels is not ours.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  return out;
+}
+
+void put(std::string& page, std::string_view slot, const std::string& text) {
+  if (const std::size_t at = page.find(slot); at != std::string::npos)
+    page.replace(at, slot.size(), text);
+}
+
+}  // namespace
+
+std::string details_json(const PageData& data) {
+  const Json json = {{"code", code_json(data.code, 50)},
+                     {"memory_at_peak", profiles_json(data.memory, false)},
+                     {"communicators",
+                      communicators_json(communicator_costs(data.job, data.timeline))},
+                     {"what_if", what_ifs_json(data)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string html_page(const PageData& data) {
+  const Json all = {{"prediction", Json::parse(to_json(data.prediction))},
+                    {"memory", memory_json(data.prediction)},
+                    {"timeline", timeline_json(data.job, data.timeline)},
+                    {"path", path_json(data.job, data.timeline)},
+                    {"code", code_json(data.code, 200)},
+                    {"flame", flame_json(data.code)},
+                    {"profiles", profiles_json(data.memory, true)},
+                    {"communicators",
+                     communicators_json(communicator_costs(data.job, data.timeline))},
+                    {"pipeline", pipeline_json(data)},
+                    {"what_if", what_ifs_json(data)},
+                    {"gpu", gpu_json(data.cluster.gpu)}};
   // Inside <script> a "<" could begin its end: kernel names are the program's, not ours. In JSON it
   // stands only within strings.
   std::string text;
-  for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))
+  for (const char c : all.dump(-1, ' ', false, Json::error_handler_t::replace))
     c == '<' ? text += "\\u003c" : text += c;
   std::string page(page_template);
-  const std::string_view slot = "/*DATA*/null";
-  page.replace(page.find(slot), slot.size(), text);
+  Style plain;
+  plain.width = 110;
+  // The data first: without a "<" it cannot contain the other slot, while a command could look like
+  // the slot of the data.
+  put(page, "/*DATA*/null", text);
+  put(page, "<!--SUMMARY-->", escaped(summary(data.prediction, plain)));
   return page;
 }
 

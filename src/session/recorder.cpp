@@ -13,6 +13,7 @@
 #include "session/host_clock.h"
 #include "session/live_device.h"
 #include "session/membership.h"
+#include "session/places.h"
 #include "trace/codec.h"
 
 namespace maya::session {
@@ -49,6 +50,13 @@ void record_environment(std::vector<std::pair<std::string, std::string>>& to) {
 }
 
 }  // namespace
+
+// Work, and calls that wait for it.
+static bool has_place(trace::Kind kind) {
+  using trace::Kind;
+  return (kind >= Kind::launch && kind <= Kind::point_to_point) || kind == Kind::graph_launch ||
+         (kind >= Kind::stream_wait_event && kind <= Kind::device_synchronize);
+}
 
 void Recorder::begin() {
   std::lock_guard guard(mutex_);
@@ -89,6 +97,7 @@ void Recorder::begin() {
     return;
   }
   write_identity();
+  if (places_wanted) begin_places(settings_.run_directory);
 }
 
 // Listed first: a process that is killed in between leaves a name without a file, and not a file
@@ -130,9 +139,11 @@ void Recorder::finish() {
       }
   }
   writer_.close();
+  if (places_wanted) finish_places();
 }
 
 void Recorder::abandon() {
+  if (places_wanted) abandon_places();
   writer_.abandon();
   begun_ = true;
   finished_ = true;
@@ -153,6 +164,8 @@ std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) 
 void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value,
                       std::uint8_t flags, std::uint16_t aux) {
   std::uint16_t thread = thread_number();
+  if (places_wanted) [[unlikely]]
+    note_place(thread, has_place(kind));
   std::uint32_t host = take_host_ns(thread, flags);
   const trace::Record record{kind, flags, thread, host, stream, aux, value};
   writer_.append(record);
@@ -162,6 +175,8 @@ void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t valu
 void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
                            std::uint16_t stream, std::uint8_t flags) {
   std::uint16_t thread = thread_number();
+  if (places_wanted) [[unlikely]]
+    note_place(thread, true);
   std::uint32_t host = take_host_ns(thread, flags);
   trace::Wide wide;
   wide.thread = thread, wide.x = x, wide.y = y;
@@ -173,6 +188,8 @@ void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, s
 }
 
 void Recorder::tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool) {
+  if (places_wanted) [[unlikely]]
+    note_place(thread_number(), true);
   trace::Wide wide;
   wide.thread = thread_number(), wide.x = static_cast<std::uint32_t>(address >> 32), wide.y = bytes;
   writer_.append(wide, trace::Record{trace::Kind::tensor_allocate, 0, wide.thread, 0, pool, 0,

@@ -3,12 +3,13 @@
 // Of a job that runs in part, ranks that did not run hold what follows from the order of their work
 // and the lifetimes of their tensors (collate/caching_allocator.h). PyTorch reports each tensor's
 // memory to its profiler through one function of libc10, across a library boundary; this one stands
-// in front of it.
+// in front of it. With --stacks they tell what fills the memory (report/memory_profile).
 #include <dlfcn.h>
 
 #include <atomic>
 
 #include "session/absence.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "session/state.h"
 
@@ -54,7 +55,7 @@ constinit OfLibrary<CurrentStream> current_stream("libc10_cuda.so",
                                                   "_ZN3c104cuda20getCurrentCUDAStreamEa");
 
 void take_down(void* address, std::int64_t bytes, std::int8_t device) {
-  if (ranks_that_run().empty() || bytes == 0) return;
+  if ((ranks_that_run().empty() && !places_wanted) || bytes == 0) return;
   Call call;
   State& s = state();
   if (!s.recorder.begun()) return;

@@ -31,16 +31,14 @@ struct ThreadTime {
   std::uint32_t spins{};
   bool outside{};
   ~ThreadTime() {
-    // The first thread of a process has still to run the exit handlers: its place is taken back
-    // when the process is gone.
-    if (place != nullptr && time_domain != nullptr && place->process != place->thread)
-      time_domain->leave(*place);
+    // The thread has still to end, and whoever joins it to be woken: the arbiter takes its place
+    // back when the kernel does not know it any more.
     place = nullptr;
     outside = true;  // other destructors may still ask for the time
   }
 };
 
-constinit thread_local ThreadTime own;
+thread_local constinit ThreadTime own;
 std::uint64_t ns_per_tick_q32 = 0;  // on the target host
 
 std::int64_t worked_ns() {
@@ -74,9 +72,15 @@ std::int64_t join(std::int64_t time) {
     time = reached;
   }
   if (own.place == nullptr) return time;
-  clock::State blocked = clock::State::blocked;
-  own.place->state.compare_exchange_strong(blocked, clock::State::running);
+  own.place->state = clock::State::running;
   return time;
+}
+
+// Asleep while time passed: for the machine that may have been microseconds.
+bool was_blocked() {
+  if (own.place == nullptr) return false;
+  const clock::State state = own.place->state.load(std::memory_order_relaxed);
+  return state == clock::State::blocked || state == clock::State::woken;
 }
 
 void take_part(std::int64_t time) {
@@ -97,12 +101,14 @@ void fork_in_child() {
 struct Started {
   void* (*routine)(void*);
   void* argument;
-  std::int64_t time;
+  clock::Place* place;  // taken by the creator: from then on the new thread can act
 };
 
 void* run_thread(void* data) {
   const std::unique_ptr<Started> started(static_cast<Started*>(data));
-  take_part(started->time);
+  own.place = started->place;
+  own.origin = own.place->time.load() - worked_ns();
+  own.place->thread = kernel_thread();
   return started->routine(started->argument);
 }
 
@@ -167,7 +173,7 @@ std::int64_t thread_now() {
   HostClock& clock = host_clock();
   clock.pass();
   std::int64_t time = own.origin + worked_ns();
-  if (clock.slept()) [[unlikely]]
+  if (clock.slept() || was_blocked()) [[unlikely]]
     time = join(time);
   publish(time);
   return time;
@@ -242,8 +248,13 @@ MAYA_WRAPPER int pthread_create(pthread_t* thread, const pthread_attr_t* attribu
   using namespace maya::session;
   if (time_domain == nullptr || own.outside || own.place == nullptr)
     return real_create.get()(thread, attributes, routine, argument);
-  auto started = std::make_unique<Started>(Started{routine, argument, thread_now()});
+  maya::clock::Place* place = time_domain->join(own.place->process.load(), 0, thread_now());
+  if (place == nullptr) return real_create.get()(thread, attributes, routine, argument);
+  auto started = std::make_unique<Started>(Started{routine, argument, place});
   const int result = real_create.get()(thread, attributes, run_thread, started.get());
-  if (result == 0) static_cast<void>(started.release());
+  if (result == 0)
+    static_cast<void>(started.release());
+  else
+    time_domain->leave(*place);
   return result;
 }

@@ -163,3 +163,20 @@ def test_numbers_that_are_none(maya):
         done = maya("run", "--stop-after", wrong, "--", "true")
         assert done.returncode == 2, wrong
         assert f"--stop-after {wrong}: expected a number of steps, or auto" in done.stderr
+
+
+def test_an_evaluation_before_the_first_step_is_not_the_step(run, tmp_path):
+    """It goes on for longer than what merely repeats is watched (30 s), and its batches are alike."""
+    (tmp_path / "evaluate_first.py").write_text(
+        "import time, torch\n"
+        "model = torch.nn.Linear(64, 64).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "begin = time.time()\n"
+        "with torch.no_grad():\n"
+        "    while time.time() - begin < 36:\n"
+        "        model(torch.zeros(8, 64).cuda()); time.sleep(0.05)\n"
+        "while True:\n"
+        "    model(torch.zeros(8, 64).cuda()).sum().backward(); optimizer.step(); optimizer.zero_grad(); time.sleep(0.05)\n")
+    done = run("python", str(tmp_path / "evaluate_first.py"), options=("--stop-after", "3"))
+    assert done.code == 0, done.stderr
+    assert done.prediction["step"]["found_by"] == "optimizer"
