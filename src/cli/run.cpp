@@ -294,6 +294,12 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!options.quiet)
     job.headline = fmt::format("{} on {} × {} ({})", base::visible(command.front()),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
+  job.fits_together = [&] {
+    predict::Options asked;
+    asked.cluster = spec;
+    asked.steps = options.steps;
+    return static_cast<bool>(predict::predict_run(directory->path(), asked));
+  };
   auto ended = launch::run_job(std::move(job));
   if (!ended) return fail(ended.error());
   const int code = ended->code;

@@ -185,15 +185,26 @@ void forget_recordings(const Job& job, const std::vector<int>& ranks) {
   forget_exchange(job);
 }
 
-// Stages that differ by more than the order of their work have to run too.
-Result<Ended> run_stages_that_differ(Job& job, Result<Ended> ended) {
-  while (ended && ended->code == 0) {
-    const collate::MoreRanks more = collate::more_ranks(recordings_of(job, ended->stopped));
+// Stages that differ by more than the order of their work have to run too. Whether the others fit
+// between their neighbours shows when the job is put together: where even and odd stages take turns
+// in sending, for instance, those between two even ones would wait for each other.
+Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& stages,
+                                     Result<Ended> ended) {
+  auto not_yet = [&job](const std::vector<std::int32_t>& ranks) {
     std::vector<int> others;
-    for (std::int32_t rank : more.ranks)
+    for (std::int32_t rank : ranks)
       if (std::find(job.ranks.begin(), job.ranks.end(), rank) == job.ranks.end())
         others.push_back(rank);
-    if (others.empty()) break;
+    return others;
+  };
+  while (ended && ended->code == 0) {
+    collate::MoreRanks more = collate::more_ranks(recordings_of(job, ended->stopped));
+    std::vector<int> others = not_yet(more.ranks);
+    if (others.empty()) {
+      others = not_yet(stages);
+      if (others.empty() || !job.fits_together || job.fits_together()) break;
+      more.why = "the stages that did not run cannot be worked out from their neighbours";
+    }
     fmt::print(stderr, "maya: {}; ranks {} run too\n", more.why, fmt::join(others, ", "));
     ended = start_beside(job, others);
     job.ranks.insert(job.ranks.end(), others.begin(), others.end());
@@ -243,7 +254,7 @@ Result<Ended> run_job(Job job) {
     job.ranks.assign(stages.begin(), stages.end());
     return start_in_turns(job);
   }
-  return run_stages_that_differ(job, ended);
+  return run_stages_that_differ(job, stages, ended);
 }
 
 }  // namespace maya::launch

@@ -2,6 +2,7 @@
 // turns or where the first start tells which ranks are needed.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct Job {
   int stop_after{};      // end each start when its ranks have recorded so many steps; 0: never
   double clock_scale{};  // of virtual time, see job_clock.h; 0: time is real
   int at_once{};         // of `ranks`, so many at a time; 0: all together
+  // Whether what is recorded fits together. Asked where stages of a pipeline are to be worked out
+  // from others; if not, all of them run.
+  std::function<bool()> fits_together;
   std::string headline;  // what is started on what, printed before each start; empty: nothing
   std::string shown;     // the run directory as a user would type it
 };

@@ -208,3 +208,11 @@ def test_what_nearly_fits_is_named(search, monkeypatch):
 def test_the_directory_is_private(search, tmp_path):
     search(LAYOUTS, trials=2)
     assert (tmp_path / "out").stat().st_mode & 0o077 == 0
+
+
+def test_the_error_of_a_trial_is_not_the_launchers():
+    ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
+    stuck = "maya: RUN: the job cannot go on: rank 0 waits"
+    assert outcome.first_error(f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n") == stuck.removeprefix("maya: ")
+    assert outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
+    assert outcome.first_error(ended) == ended

@@ -6,8 +6,9 @@ RMSNorm, rotary positions, SwiGLU, vocabulary of 128,000, with or without sequen
 
 What it does between layers is what their trainer does (github.com/Aleph-Alpha/scaling): each column-parallel product has an all-reduce of
 its own in the backward pass, and nothing runs beside it; with sequence parallelism the norm's output is gathered once for all products that
-read it; stages send and receive one tensor at a time; gradients are summed in BF16 and all-reduced in FP32 once a step, and each
-data rank updates its share of the parameters and passes it on.
+read it; the head's logits are gathered, and every tensor rank computes the loss and the accuracy of the whole vocabulary in FP32; stages
+send and receive one tensor at a time; gradients are summed in BF16 and all-reduced in FP32 once a step, and each data rank updates its
+share of the parameters and passes it on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 
 import megatron
 from common import finish, measure
-from megatron import Places, RowSum, SumOfRanks, gathered, scattered
+from megatron import Places, RowSum, gathered, scattered
 
 
 class Copy(torch.autograd.Function):
@@ -109,6 +110,22 @@ class Layer(nn.Module):
         return x + self.row(F.silu(self.column(y, self.gate)) * self.column(y, self.up), self.down)
 
 
+class Concatenated(torch.autograd.Function):
+    """The tensor ranks' parts of the logits, side by side on each of them."""
+
+    @staticmethod
+    def forward(context, x, places):
+        context.places, context.part = places, x.shape[-1]
+        parts = [torch.empty_like(x) for _ in range(places.tensor)]
+        dist.all_gather(parts, x.contiguous(), group=places.tensor_group)
+        return torch.cat(parts, dim=-1)
+
+    @staticmethod
+    def backward(context, gradient):
+        first = context.places.tensor_rank * context.part
+        return gradient[..., first:first + context.part].contiguous(), None
+
+
 class Chunk(nn.Module):
     def __init__(self, args, places, first, last):
         super().__init__()
@@ -130,17 +147,15 @@ class Chunk(nn.Module):
 
     def loss(self, x, targets):
         x = self.norm(x)
-        if self.places.tensor == 1:
-            return F.cross_entropy(F.linear(x, self.head).float().flatten(0, 1), targets.flatten())
-        group = self.places.tensor_group
-        x = Gather.apply(x, self.places) if self.args.sequence_parallel else Copy.apply(x, self.places)
-        logits = F.linear(x, self.head).float()
-        highest = logits.detach().amax(-1)
-        dist.all_reduce(highest, dist.ReduceOp.MAX, group=group)
-        logits = logits - highest[..., None]
-        inside, at = self.mine(targets)
-        chosen = SumOfRanks.apply(logits.gather(-1, at[..., None])[..., 0] * inside, group)
-        return (SumOfRanks.apply(logits.exp().sum(-1), group).log() - chosen).mean()
+        if self.places.tensor > 1:
+            x = Gather.apply(x, self.places) if self.args.sequence_parallel else Copy.apply(x, self.places)
+        logits = F.linear(x, self.head)
+        if self.places.tensor > 1:
+            logits = Concatenated.apply(logits, self.places)
+        logits, targets = logits.float().flatten(0, 1), targets.flatten()
+        loss = F.cross_entropy(logits, targets, reduction="none")
+        (logits.argmax(-1) == targets).float().mean()  # the accuracy it logs
+        return loss.mean()
 
     def forward(self, x, data):
         if self.first:

@@ -29,7 +29,7 @@ _LINE_MARK = re.compile(r"^\s*(?:\[[^\]]*rank\s*\d+[^\]]*\]:?|\[\d+\]:)\s*", re.
 _ARGUMENT = re.compile(r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
                        r"|No such option|unrecognized option|Unknown (?:flag|option|argument))", re.I)
 # What launchers say about a failed worker: the worker's own error is the one to show.
-_LAUNCHER = re.compile(r"ChildFailedError|torch\.distributed\.elastic|CalledProcessError")
+_LAUNCHER = re.compile(r"ChildFailedError|SignalException|torch\.distributed\.elastic|CalledProcessError")
 
 
 @dataclass
@@ -56,11 +56,15 @@ def first_error(text: str) -> str:
             return line[:500]
     errors = [line for line in lines if _PYTHON_ERROR.match(line)]
     own = [line for line in errors if not _LAUNCHER.search(line)]
-    if own or errors:
-        return (own or errors)[0][:500]
-    for line in lines:
-        if line.startswith("maya: ") and "recording to" not in line:
-            return line.removeprefix("maya: ")[:500]
+    if own:
+        return own[0][:500]
+    # The last word of Maya; what it says before tells what it starts.
+    said = [line for line in lines if line.startswith("maya: ") and "recording to" not in line
+            and "the command ended with code" not in line]
+    if said:
+        return said[-1].removeprefix("maya: ")[:500]
+    if errors:
+        return errors[0][:500]
     for line in lines:
         if re.search(r"\berror\b|\bfatal\b|not found|No such file", line, re.I):
             return line[:500]
