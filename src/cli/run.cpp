@@ -316,6 +316,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!virtual_clock)
     file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = code;
+  file.clock_notes = ended->clock_notes;
   file.stop_after = *stop_after;
   file.stopped = ended->stopped;
   launch::name_orphans(directory->path());

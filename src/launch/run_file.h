@@ -19,6 +19,7 @@ struct RunFile {
   bool stopped{};         // and it was: its ranks may have come to different places
   int recordings{};       // ranks that touched the device
   std::string clock;      // "virtual": the command read the cluster's time; empty: this machine's
+  std::vector<std::string> clock_notes;  // how virtual time went
   double benchmark_us{};  // of the recording host, see host_speed.h
 };
 

@@ -165,6 +165,16 @@ std::int64_t recorded_at(const std::string& directory) {
   return info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
 }
 
+// In virtual time, what a script prints of its own times is the cluster's.
+void trust_script_times(std::vector<std::string>& notes) {
+  constexpr std::string_view values = "values that the GPU would have computed";
+  for (std::string& note : notes)
+    if (note.compare(0, values.size(), values) == 0)
+      note =
+          "values that the GPU would have computed (losses, metrics) read as zero; times that the "
+          "script prints are the cluster's (--clock virtual)";
+}
+
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
@@ -266,6 +276,8 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
     outcome.prediction.no_step = "The command put no work on the GPU: only its memory is known";
   outcome.prediction.settings = options.settings;
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
+  if (run->file.virtual_clock) trust_script_times(outcome.prediction.notes);
+  for (const std::string& note : run->file.clock_notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   // Again on the way out: recordings of earlier versions hold the command as it was typed.
   outcome.prediction.command =

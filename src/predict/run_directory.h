@@ -18,6 +18,8 @@ struct RunFile {
   int exit_code{};                     // of the command
   bool stopped{};                      // by --stop-after: ranks may end at different places
   std::vector<std::int32_t> stand_in;  // ranks.stand_in, for ranks that did not run
+  bool virtual_clock{};                // the command read the cluster's time
+  std::vector<std::string> clock_notes;
   double recorded_speed{};  // recorded_on.speed: this host against the reference; 0: not known
   double benchmark_us{};    // recorded_on.benchmark_us, from which the speed follows; 0: not known
 };

@@ -19,8 +19,6 @@
 
 namespace maya::session {
 
-void (*live_work_observer)(const trace::Record&, std::uint32_t, std::int64_t, std::int64_t) = nullptr;
-
 namespace {
 
 constexpr std::uint64_t wanted_key = 0x77616e746564ULL;
@@ -69,7 +67,9 @@ struct LiveDevice {
   }
 };
 
-std::atomic<LiveDevice*> device{nullptr};
+std::atomic<LiveDevice*> device{nullptr};     // in use
+std::atomic<LiveDevice*> made_device{nullptr};
+std::atomic<LiveObserver*> observer{nullptr};
 
 std::map<std::string, std::string> nccl_variables() {
   std::map<std::string, std::string> found;
@@ -153,7 +153,9 @@ void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
 
 bool device_is_live() { return device.load(std::memory_order_relaxed) != nullptr; }
 
-void make_device_live() {
+namespace {
+
+void make_device() {
   static std::once_flag once;
   std::call_once(once, [] {
     State& s = state();
@@ -172,12 +174,16 @@ void make_device_live() {
     d->network = std::move(network);
     d->model = std::make_unique<simulate::Live>(cluster, *d->estimator, *d->network, d->board,
                                                 std::max(s.settings.rank, 0));
-    const auto speed = cluster.extra.find("host.recorded_speed");
-    count_time((speed == cluster.extra.end() ? 1.0 : speed->second) /
-               (cluster.host.speed > 0 ? cluster.host.speed : 1.0));
     if (time_domain != nullptr) start_helper();
-    device = d.release();
+    made_device = d.release();
   });
+}
+
+}  // namespace
+
+void make_device_live() {
+  make_device();
+  device = made_device.load();
 }
 
 void live_call(const trace::Record& record, const trace::Record* wide) {
@@ -204,7 +210,7 @@ void live_call(const trace::Record& record, const trace::Record* wide) {
       return time >= 0;
     });
     d->model->over(call);
-    if (live_work_observer != nullptr) live_work_observer(record, call, begun, over);
+    if (LiveObserver* watches = observer) watches(record, d->model->number(call), begun, over);
   }
   thread_spends(cost);
   if (time_domain != nullptr) thread_did_work();
@@ -243,19 +249,31 @@ bool live_stream_done(std::uint16_t stream) {
   return false;
 }
 
-void live_keep_spans(bool keep) {
-  LiveDevice* d = device;
+void observe_live_device(LiveObserver* watches) {
+  if (ready() != 0) return;
+  make_device();
+  LiveDevice* d = made_device;
   if (d == nullptr) return;
-  std::lock_guard guard(d->mutex);
-  d->model->keep_spans(keep);
+  observer = watches;
+  {
+    std::lock_guard guard(d->mutex);
+    if (watches != nullptr) d->model->keep_spans(true);
+  }
+  if (time_domain != nullptr) return;  // the timeline is there anyway
+  if (watches != nullptr) follow_real_time();
+  device = watches != nullptr ? d : nullptr;
 }
 
+std::int64_t live_now() { return thread_now(); }
+
 std::vector<simulate::Span> live_take_spans(bool finish) {
-  LiveDevice* d = device;
+  LiveDevice* d = made_device;
   if (d == nullptr) return {};
   std::unique_lock lock(d->mutex);
   if (finish) run_until(*d, lock, [] { return false; });
-  return d->model->take_spans();
+  auto spans = d->model->take_spans();
+  if (observer.load() == nullptr) d->model->keep_spans(false);
+  return spans;
 }
 
 void live_help_partners() {

@@ -8,6 +8,7 @@
 
 #include "maya/simulate.h"
 #include "maya/trace.h"
+#include "session/session.h"
 
 namespace maya::session {
 
@@ -24,13 +25,15 @@ std::int64_t live_event_time(std::uint32_t event, bool wait);
 bool live_event_done(std::uint32_t event);
 bool live_stream_done(std::uint16_t stream);
 
-// For a profiler: what ran on the device since it was last asked, up to now or (`finish`) to the end
-// of all that was issued. Records are numbered as live_record_number counts them.
-void live_keep_spans(bool keep);
-std::vector<simulate::Span> live_take_spans(bool finish);
-// Called with each call of work, before it is handed on, while spans are kept.
-extern void (*live_work_observer)(const trace::Record& record, std::uint32_t call,
-                                  std::int64_t start, std::int64_t end);
+// For a profiler (CUPTI): it is told each call, with the number that spans of its work carry, and
+// asks for what ran on the device. Null: it is done. Where time is real, the device's timeline is
+// that of this machine's clock while it watches: waits then take the time the device would.
+using LiveObserver = void(const trace::Record& record, std::uint32_t number, std::int64_t start,
+                          std::int64_t end);
+MAYA_EXPORT void observe_live_device(LiveObserver* observer);
+MAYA_EXPORT std::int64_t live_now();
+// What ran since this was last asked; `finish`: up to the end of all that was issued.
+MAYA_EXPORT std::vector<simulate::Span> live_take_spans(bool finish);
 
 // For the helper thread: a partner waits for this process, which may be blocked in something else.
 void live_help_partners();

@@ -186,7 +186,7 @@ int event_create(Event*& event, unsigned flags) {
   if (event == nullptr) return code::out_of_memory;
   event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
   event->flags = flags;
-  if (!(flags & 2) && !device_is_live()) s.timing_wanted.store(true, std::memory_order_relaxed);
+  if (!(flags & 2) && time_domain == nullptr) s.timing_wanted.store(true, std::memory_order_relaxed);
   event->device = thread().device;
   return code::success;
 }
@@ -254,7 +254,7 @@ int event_elapsed(float* milliseconds, void* start, void* end) {
   if (a == nullptr || b == nullptr || !a->recorded || !b->recorded || ((a->flags | b->flags) & 2))
     return code::invalid_handle;
   if (milliseconds == nullptr) return code::invalid_value;
-  if (device_is_live()) {
+  if (time_domain != nullptr && device_is_live()) {
     const std::int64_t from = live_event_time(a->id, true), to = live_event_time(b->id, true);
     *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-6);
     return code::success;

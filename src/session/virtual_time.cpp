@@ -48,13 +48,10 @@ std::int64_t worked_ns() {
 
 std::int32_t kernel_thread() { return static_cast<std::int32_t>(clock::system_call(SYS_gettid)); }
 
-std::atomic<std::int64_t> latest_here{};  // as Member::latest, for a process without a domain
+std::int64_t real_origin = 0;  // of a process without a domain
 
 void publish(std::int64_t time) {
-  if (own.place == nullptr) {
-    if (latest_here.load(std::memory_order_relaxed) < time) latest_here = time;
-    return;
-  }
+  if (own.place == nullptr) return;
   own.place->time.store(time, std::memory_order_relaxed);
   auto& latest = time_domain->member(*own.place).latest;
   if (latest.load(std::memory_order_relaxed) < time) latest.store(time, std::memory_order_relaxed);
@@ -63,15 +60,12 @@ void publish(std::int64_t time) {
 // Somebody woke this thread: he was at the time that this process, or the job, has reached.
 std::int64_t join(std::int64_t time) {
   const std::int64_t reached =
-      own.place == nullptr
-          ? latest_here.load(std::memory_order_relaxed)
-          : std::max(time_domain->now(),
-                     time_domain->member(*own.place).latest.load(std::memory_order_relaxed));
+      std::max(time_domain->now(),
+               time_domain->member(*own.place).latest.load(std::memory_order_relaxed));
   if (reached > time) {
     own.origin += reached - time;
     time = reached;
   }
-  if (own.place == nullptr) return time;
   own.place->state = clock::State::running;
   return time;
 }
@@ -153,10 +147,8 @@ void enter_virtual_time() {
       [] { thread_woke(false); }, [] { time_domain->tell(); }};
 }
 
-void count_time(double scale) {
-  if (time_domain != nullptr) return;
-  ns_per_tick_q32 = static_cast<std::uint64_t>(static_cast<double>(HostClock::to_ns(1 << 20)) /
-                                               (1 << 20) * scale * 4294967296.0);
+void follow_real_time() {
+  if (time_domain == nullptr && real_origin == 0) real_origin = clock::real_ns();
 }
 
 void child_starts(int process) {
@@ -170,6 +162,8 @@ bool in_virtual_time() {
 }
 
 std::int64_t thread_now() {
+  if (own.place == nullptr)
+    return time_domain != nullptr ? time_domain->now() : clock::real_ns() - real_origin;
   HostClock& clock = host_clock();
   clock.pass();
   std::int64_t time = own.origin + worked_ns();
@@ -188,6 +182,7 @@ std::int64_t thread_worked() {
 }
 
 std::int64_t thread_gives_back(std::int64_t ns) {
+  if (own.place == nullptr) return thread_now();
   const std::int64_t time = own.origin + worked_ns();
   const std::int64_t given = std::clamp<std::int64_t>(ns, 0, std::max<std::int64_t>(time - own.read, 0));
   own.origin -= given;
@@ -201,8 +196,7 @@ bool thread_sleeps_until(std::int64_t deadline) {
   const std::int64_t now = thread_now();
   if (deadline <= now) return true;
   if (own.place == nullptr) {
-    own.origin += deadline - now;
-    publish(deadline);
+    if (time_domain == nullptr) clock::pause_ns(deadline - now);
     return true;
   }
   const bool came = time_domain->sleep(*own.place, now, deadline);

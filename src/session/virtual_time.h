@@ -19,9 +19,9 @@ extern clock::Domain* time_domain;
 // is one of our own threads.
 bool in_virtual_time();
 
-// For a process in real time whose device is modelled all the same (a profiler asks): its threads
-// count their time too, and nobody waits.
-void count_time(double scale);
+// For a process in real time whose device is modelled all the same (a profiler asks): the time of its
+// threads is this machine's from now on, and waits take as long as they say.
+void follow_real_time();
 
 // The calling thread's time: nanoseconds since the job began.
 std::int64_t thread_now();

@@ -14,6 +14,8 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
 
 // Keys of the board.
 std::uint64_t clock_key(std::int32_t rank) { return mix(0x636c6f636bULL, static_cast<std::uint32_t>(rank)); }
+// When the next event of a process is that waits for partners; -2: it does not.
+std::uint64_t waits_key(std::int32_t rank) { return mix(0x7761697473ULL, static_cast<std::uint32_t>(rank)); }
 std::uint64_t member_key(std::uint64_t id, std::int32_t member, std::uint8_t phase) {
   return mix(mix(id, static_cast<std::uint32_t>(member)), phase);
 }
@@ -65,7 +67,7 @@ std::uint32_t Live::call(const trace::Record& record, const trace::Record* wide)
   if (open_calls_ == 0 && program_.instructions.size() > 4096 && engine_.idle()) start_anew();
   if (wide != nullptr) add(0, *wide);
   const std::size_t before = program_.instructions.size();
-  add(static_cast<std::uint32_t>(before), record);
+  add(next_number_++, record);
   if (program_.instructions.size() == before) return none;
   engine_.grow();
   ++open_calls_;
@@ -99,12 +101,17 @@ Live::Progress Live::step(bool patient) {
   if (engine_.waits_for_partners()) {
     missing_.clear();
     horizon_ = never;
-    if (engine_.await_partners()) return Progress::made;
-    if (next == never || (patient && next > horizon_)) {
+    if (engine_.await_partners()) {
+      say_waiting(-2);
+      return Progress::made;
+    }
+    if (next == never || (patient && next > horizon_ && !comes_first(next))) {
       publish();
+      say_waiting(next);
       return Progress::behind_partners;
     }
   }
+  say_waiting(-2);
   if (next == never) return Progress::nothing_to_do;
   engine_.step();
   publish();
@@ -116,6 +123,20 @@ void Live::advance(std::int64_t time) {
     if (step() != Progress::made) return;
   if (!engine_.waits_for_partners() && time > published_)
     board_.post(clock_key(rank_), 0, published_ = time);
+}
+
+void Live::say_waiting(std::int64_t next) {
+  if (next == said_waiting_) return;
+  said_waiting_ = next;
+  board_.post(waits_key(rank_), 0, next);
+}
+
+// Everybody who is missing waits too, and has nothing to do before: then this process goes first.
+bool Live::comes_first(std::int64_t next) const {
+  return std::all_of(missing_.begin(), missing_.end(), [&](std::int32_t rank) {
+    const std::int64_t theirs = board_.read(waits_key(rank), 0);
+    return theirs > next || (theirs == next && rank > rank_);
+  });
 }
 
 void Live::publish() {

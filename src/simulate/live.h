@@ -49,6 +49,8 @@ class Live final : RecordCompiler, Partners {
   // another call of the same thread is made.
   std::uint32_t call(const trace::Record& record, const trace::Record* wide = nullptr);
   std::int64_t cost(std::uint32_t call) const { return program_.instructions[call].call_ns; }
+  // What spans of its work carry: never the same again.
+  std::uint32_t number(std::uint32_t call) const { return program_.instructions[call].record; }
   bool queue_full(std::uint32_t call) const;
   void issue(std::uint32_t call, std::int64_t time) { engine_.issue(call, time); }
   // What the call waits for: the time at which it is done, -1 while that is not known.
@@ -98,6 +100,8 @@ class Live final : RecordCompiler, Partners {
   template <class Visit>
   void each_party(const Meeting& meeting, Visit&& visit) const;
   void publish();
+  void say_waiting(std::int64_t next);
+  bool comes_first(std::int64_t next) const;
   void start_anew();
 
   const estimate::Estimator& estimator_;
@@ -112,8 +116,8 @@ class Live final : RecordCompiler, Partners {
   std::vector<Slot> slots_;
   std::vector<Meeting> meetings_;
   std::unordered_map<std::uint32_t, std::int64_t> event_times_;  // of calls that were forgotten
-  std::uint32_t open_calls_{};
-  std::int64_t published_{-1};
+  std::uint32_t open_calls_{}, next_number_{1};
+  std::int64_t published_{-1}, said_waiting_{-2};
   std::int64_t horizon_{never};  // of the partners that are missing
   std::vector<std::int32_t> missing_;
   Engine engine_;

@@ -18,7 +18,7 @@ MAY_USE = {
     "cost": {"op", "catalog", "estimate"},
     "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network",
                 "clock", "cost", "simulate"},
-    "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate"},
+    "shim": {"abi", "op", "session", "device", "decode", "trace", "estimate", "simulate"},
     "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},

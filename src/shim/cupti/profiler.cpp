@@ -10,6 +10,7 @@
 
 #include "abi/cupti.h"
 #include "session/session.h"
+#include "shim/cupti/activity.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
@@ -18,17 +19,6 @@ namespace {
 
 std::atomic<bool> subscribed{false};
 int subscriber;
-thread_local std::vector<std::uint64_t> correlations;
-std::uint64_t (*clock_callback)() = nullptr;
-
-std::uint64_t now() {
-  if (clock_callback) return clock_callback();
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000ull +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 constexpr CUptiResult kNoCounters = CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED;
 
 }  // namespace
@@ -79,7 +69,7 @@ CUptiResult cuptiGetErrorMessage(CUptiResult result, const char** text) {
 }
 CUptiResult cuptiGetTimestamp(std::uint64_t* time) {
   if (!time) return CUPTI_ERROR_INVALID_PARAMETER;
-  *time = now();
+  *time = maya::cupti::stamp_now();
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetDeviceId(CUctx_st*, std::uint32_t* device) {
@@ -108,9 +98,11 @@ CUptiResult cuptiEnableCallback(std::uint32_t, void*, CUpti_CallbackDomain, std:
 }
 CUptiResult cuptiEnableDomain(std::uint32_t, void*, CUpti_CallbackDomain) { return CUPTI_SUCCESS; }
 CUptiResult cuptiEnableAllDomains(std::uint32_t, void*) { return CUPTI_SUCCESS; }
-CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t, const char** name) {
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
   if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
-  *name = "";
+  const char* known =
+      domain == CUPTI_CB_DOMAIN_RUNTIME_API ? maya::cupti::runtime_name(id) : nullptr;
+  *name = known ? known : "";
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiFinalize() {
@@ -122,25 +114,49 @@ CUptiResult cuptiActivityRegisterCallbacks(void (*request)(std::uint8_t**, std::
                                                            std::size_t*),
                                            void (*complete)(CUctx_st*, std::uint32_t, std::uint8_t*,
                                                             std::size_t, std::size_t)) {
-  return request && complete ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
-}
-CUptiResult cuptiActivityRegisterTimestampCallback(std::uint64_t (*callback)()) {
-  clock_callback = callback;
+  if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+  maya::cupti::set_buffers(request, complete);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityEnable(CUpti_ActivityKind) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityEnableContext(CUctx_st*, CUpti_ActivityKind) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityDisable(CUpti_ActivityKind) { return CUPTI_SUCCESS; }
+CUptiResult cuptiActivityRegisterTimestampCallback(std::uint64_t (*callback)()) {
+  maya::cupti::set_clock(callback);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  maya::cupti::enable(kind, true);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnableContext(CUctx_st*, CUpti_ActivityKind kind) {
+  return cuptiActivityEnable(kind);
+}
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  maya::cupti::enable(kind, false);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiActivityEnableLatencyTimestamps(std::uint8_t) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(std::uint8_t) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityEnableHWTrace(std::uint8_t) { return CUPTI_ERROR_NOT_SUPPORTED; }
 CUptiResult cuptiActivityEnableDriverApi(std::uint32_t, std::uint8_t) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityEnableRuntimeApi(std::uint32_t, std::uint8_t) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityFlushAll(std::uint32_t) { return CUPTI_SUCCESS; }
+CUptiResult cuptiActivityFlushAll(std::uint32_t flags) {
+  constexpr std::uint32_t forced = 1;
+  maya::cupti::flush((flags & forced) != 0);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiActivityFlushPeriod(std::uint32_t) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityGetNextRecord(std::uint8_t*, std::size_t, CUpti_Activity** record) {
-  if (record) *record = nullptr;
-  return CUPTI_ERROR_MAX_LIMIT_REACHED;
+CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t bytes,
+                                       CUpti_Activity** record) {
+  if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
+  auto* next = reinterpret_cast<std::uint8_t*>(*record);
+  if (next == nullptr)
+    next = buffer;
+  else if (const std::size_t size = maya::cupti::record_size((*record)->kind); size > 0)
+    next += size;
+  else
+    return CUPTI_ERROR_INVALID_KIND;
+  if (next + sizeof(CUpti_Activity) > buffer + bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(next);
+  return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUctx_st*, std::uint32_t, std::size_t* dropped) {
   if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -154,15 +170,12 @@ CUptiResult cuptiActivityGetNumDroppedRecords_v2(void*, CUctx_st*, std::uint32_t
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute, std::size_t* size, void* value) {
   return size && value ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
-CUptiResult cuptiActivityPushExternalCorrelationId(int, std::uint64_t id) {
-  correlations.push_back(id);
+CUptiResult cuptiActivityPushExternalCorrelationId(int kind, std::uint64_t id) {
+  maya::cupti::push_external(kind, id);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityPopExternalCorrelationId(int, std::uint64_t* last) {
-  if (correlations.empty()) return CUPTI_ERROR_QUEUE_EMPTY;
-  if (last) *last = correlations.back();
-  correlations.pop_back();
-  return CUPTI_SUCCESS;
+CUptiResult cuptiActivityPopExternalCorrelationId(int kind, std::uint64_t* last) {
+  return maya::cupti::pop_external(kind, last) ? CUPTI_SUCCESS : CUPTI_ERROR_QUEUE_EMPTY;
 }
 
 CUptiResult cuptiSetEventCollectionMode(CUctx_st*, int) { return kNoCounters; }
