@@ -33,3 +33,26 @@ def call(arguments: Sequence[str]) -> str:
         lines = done.stderr.strip().splitlines()
         raise MayaError(lines[-1].removeprefix("maya: ") if lines else f"maya ended with code {done.returncode}")
     return done.stdout
+
+
+def open_libraries() -> bool:
+    """Lets `import torch` work in this process where NVIDIA's libraries are missing, by opening Maya's in their place.
+
+    There is no GPU in it (`torch.cuda.is_available()` is false): work is emulated under `maya run` only. Does nothing, and
+    returns False, where torch brings NVIDIA's own libraries (the packages nvidia-*) or is loaded already.
+    """
+    import ctypes
+    import importlib.util
+    import sys
+
+    if "torch" in sys.modules or importlib.util.find_spec("nvidia") is not None:
+        return False
+    folder = pathlib.Path(program()).resolve().parent.parent / "lib" / "maya"
+    opened = False
+    for path in sorted(folder.glob("lib*.so.*")):
+        try:
+            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+            opened = True
+        except OSError:
+            continue  # torch says which one it misses
+    return opened

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from maya import api
+from maya import api, installation
 from maya.installation import MayaError
 
 # Run by every rank: the test's own function, with a process group around it.
@@ -77,6 +77,12 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption("--maya", metavar="CLUSTER", default=None,
                     help="run tests marked gpus(N) on an emulated cluster, for example dgx-h100:2")
     group.addoption("--maya-out", metavar="DIR", default=None, help="keep the runs here (default: pytest's own folder)")
+
+
+def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> None:
+    """Files of tests import torch here too, when they are collected: without a GPU, and perhaps without its libraries."""
+    if any(word == "--maya" or word.startswith("--maya=") for word in args):
+        installation.open_libraries()
 
 
 def pytest_configure(config: Any) -> None:

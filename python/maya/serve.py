@@ -150,10 +150,12 @@ def _read(folder: str | pathlib.Path, name: str) -> str:
 
 
 def _toml(text: str, key: str) -> str | None:
-    """A string, or a list of strings joined, of run.toml; no parser is needed for our own file."""
-    found = re.search(rf'^{key} = (?:"((?:[^"\\]|\\.)*)"|\[(.*?)\]$)', text, re.M)
+    """A string, a date, or a list of strings joined, of run.toml; no parser is needed for our own file."""
+    found = re.search(rf'^{key} = (?:"((?:[^"\\]|\\.)*)"|\[(.*?)\]$|([0-9TZ:.+-]+)$)', text, re.M)
     if not found:
         return None
+    if found[3]:
+        return found[3]  # a date
     return found[1] if found[1] is not None else " ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[2]))
 
 

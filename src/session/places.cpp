@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -164,9 +165,16 @@ class Places {
     const std::uint32_t stack = current();
     if (stack == last) return;
     last = stack;
+    // By hand: this is the one line that is written for every other launch.
+    char line[64] = "p";
+    char* end = line + 1;
+    for (const std::uint64_t number : {std::uint64_t{thread}, record, std::uint64_t{stack}}) {
+      *end++ = ' ';
+      end = std::to_chars(end, line + sizeof line, number).ptr;
+    }
+    *end++ = '\n';
     std::lock_guard guard(mutex_);
-    if (file_ != nullptr)
-      std::fprintf(file_, "p %u %llu %u\n", thread, static_cast<unsigned long long>(record), stack);
+    if (file_ != nullptr) fwrite_unlocked(line, 1, static_cast<std::size_t>(end - line), file_);
   }
 
   void name_modules(const char* lines) {
@@ -226,8 +234,12 @@ class Places {
       std::uintptr_t code, identity;
       bool calls;
     };
-    thread_local std::array<Known, 128> known{};
-    Known& entry = known[(code >> 5) % known.size()];
+    // Behind a pointer: memory of threads is short where the library is opened late. Never released,
+    // as threads that record live as long as the process.
+    using Cache = std::array<Known, 128>;
+    thread_local Cache* known = nullptr;
+    if (known == nullptr) known = new Cache{};
+    Known& entry = (*known)[(code >> 5) % known->size()];
     const std::uintptr_t identity = PythonFrames::identity(code);
     if (entry.code != code || entry.identity != identity) {
       std::lock_guard guard(mutex_);

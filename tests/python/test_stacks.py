@@ -177,6 +177,18 @@ def test_a_damaged_file_of_places_harms_nothing(run, tmp_path, damage):
     assert text.count("<script") == 1 and "<script>alert" not in text
 
 
+def test_only_programs_are_quoted(run, tmp_path):
+    copy, secret = tmp_path / "run", tmp_path / "secret.txt"
+    secret.write_text("the password\n" * 99)
+    shutil.copytree(run, copy)
+    (places,) = copy.glob("*.places")
+    places.write_bytes(places.read_bytes().replace(str(pathlib.Path(run).parent / "train.py").encode(), str(secret).encode()))
+    (copy / "run.toml").touch()
+    page = tmp_path / "page.html"
+    subprocess.run([maya.program(), "report", str(copy), "--out", str(page)], check=True, capture_output=True)
+    assert "secret.txt" in page.read_text() and "the password" not in page.read_text()
+
+
 def test_a_run_without_stacks_says_so(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
