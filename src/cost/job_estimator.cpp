@@ -18,6 +18,14 @@ JobEstimator::JobEstimator(const estimate::Estimator& alone, const catalog::Clus
     limit_tflops_ = cluster.gpu.tdp_watts / energy;
 }
 
+DType JobEstimator::arithmetic(const Work& work) const {
+  const DType recorded = compute_type(work);
+  const auto* product = std::get_if<Gemm>(&work);
+  if (!product || recorded != DType::f32 || bytes(product->a) > 2) return recorded;
+  const auto own = peak_tflops_.find(product->a);
+  return own != peak_tflops_.end() && own->second > 0 ? product->a : recorded;
+}
+
 double JobEstimator::older(DType type, double tflops) const {
   constexpr double near_peak = 0.75;  // what the best kernels reach
   const auto peak = peak_tflops_.find(type);
@@ -42,7 +50,7 @@ double JobEstimator::longer(const Work& work, const estimate::Estimate& alone) c
   if ((!product && !attention) || alone.ns <= 0) return 1;
   // What somebody measured on the user's own GPU stands.
   if (alone.origin == estimate::Origin::measured) return 1;
-  const DType type = compute_type(work);
+  const DType type = arithmetic(work);
   if (bytes(type) > 2) return 1;
   const double tflops = flops(work) / alone.ns / 1e3;
   return alone.cool ? cool(type, tflops) : older(type, tflops);

@@ -32,6 +32,8 @@ class JobEstimator final : public estimate::Estimator {
 
  private:
   const estimate::Estimator& alone_;
+  // The arithmetic of this GPU: a recording for one without units for its operands says f32.
+  DType arithmetic(const Work& work) const;
   double older(DType type, double tflops) const;
   double cool(DType type, double tflops) const;
 

@@ -67,6 +67,13 @@ TEST(JobEstimator, NarrowerTypesAreHeldToTheSameShareOfTheirPeak) {
   EXPECT_EQ(JobEstimator(alone, c)(product(DType::f8e4m3)).ns, 1.1e6);
 }
 
+TEST(JobEstimator, RecordingsForOlderGpusAreHeldToTheLimitOfThisOne) {
+  // bf16 operands on a GPU without units for them: recorded as f32.
+  Op op = product(DType::bf16);
+  std::get<Gemm>(op.work).compute = DType::f32;
+  EXPECT_NEAR(within(op, 2.2e6, true, estimate::Origin::fitted), 2e9 / 2.2e6 / 700, 1e-9);
+}
+
 TEST(JobEstimator, OtherWorkTakesWhatItTakesAlone) {
   using estimate::Origin;
   EXPECT_EQ(within(product(DType::f32), 4e7, true, Origin::fitted), 1);

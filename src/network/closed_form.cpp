@@ -1,6 +1,7 @@
 #include "network/closed_form.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "network/choice.h"
@@ -13,13 +14,22 @@ bool by_messages(CollectiveKind kind) {
          kind == CollectiveKind::scatter;
 }
 
+bool usual(const Environment& e) {
+  const Environment plain = environment_of({});
+  return e.algorithm == plain.algorithm && e.protocol == plain.protocol && e.nvls == plain.nvls &&
+         e.p2p == plain.p2p && e.least_channels == plain.least_channels &&
+         e.most_channels == plain.most_channels && e.ll128_forced == plain.ll128_forced;
+}
+
 }  // namespace
 
 ClosedForm::ClosedForm(const catalog::Cluster& cluster, const Parameters& parameters,
-                       const Environment& environment)
+                       const Environment& environment, Measured measured)
     : cluster_(cluster),
       parameters_(parameters),
       environment_(environment),
+      measured_(std::move(measured)),
+      usual_(usual(environment)),
       exchange_(cluster_, parameters_, environment_),
       ports_(cluster_, parameters_.time),
       fitted_(cluster.extra.count("time.fitted") && cluster.extra.at("time.fitted") > 0) {}
@@ -61,6 +71,60 @@ const std::vector<Candidate>& ClosedForm::candidates_of(const Shape& shape,
   return *tables_.emplace(key, std::move(table)).first->second;
 }
 
+double ClosedForm::formula_us(const Shape& s, CollectiveKind kind, bool in_switch,
+                              double bytes) const {
+  if (by_messages(kind)) {
+    const ExchangeTime e = kind == CollectiveKind::all_to_all ? exchange_.all_to_all(s, bytes)
+                                                              : exchange_.rooted(s, bytes);
+    return e.latency_us + e.transfer_us;
+  }
+  const std::vector<Candidate>& all = candidates_of(s, kind);
+  const Choice choice = choose(all, parameters_, s, kind, bytes, in_switch);
+  if (!choice.candidate) return 0;
+  double best = choice.candidate->time_us(bytes);
+  const double chosen = best;
+  for (const Candidate& c : all)
+    if (in_switch || (c.algorithm != kNvls && c.algorithm != kNvlsTree))
+      best = std::min(best, c.time_us(bytes));
+  return std::min(chosen, Curve::kSlack * best);
+}
+
+double ClosedForm::correction(const Shape& s, CollectiveKind kind, bool in_switch,
+                              double bytes) const {
+  const auto& measured = measured_.curves(kind, in_switch);
+  if (measured.empty() || s.islands != 1 || !usual_) return 1;
+  auto ratio = [&](const MeasuredCurve& m) {
+    Shape other = s;
+    other.ranks = other.most_per_island = m.ranks;
+    const double size = m.nearest_measured(bytes);
+    const double us = formula_us(other, kind, in_switch, size);
+    return us > 0 ? std::log(m.at(size) / us) : 0.0;
+  };
+  if (s.ranks <= measured.front().ranks) return std::exp(ratio(measured.front()));
+  // Far beyond what was measured the formula is as good.
+  if (s.ranks >= measured.back().ranks)
+    return std::exp(ratio(measured.back()) * measured.back().ranks / s.ranks);
+  const auto above = std::find_if(measured.begin(), measured.end(),
+                                  [&](const auto& m) { return m.ranks >= s.ranks; });
+  const auto below = above - 1;
+  const double share =
+      std::log(double(s.ranks) / below->ranks) / std::log(double(above->ranks) / below->ranks);
+  return std::exp((1 - share) * ratio(*below) + share * ratio(*above));
+}
+
+const Curve& ClosedForm::curve(const Shape& s, CollectiveKind kind, bool in_switch) const {
+  const std::tuple key{s, kind, in_switch};
+  {
+    std::shared_lock lock(mutex_);
+    if (auto at = curves_.find(key); at != curves_.end()) return *at->second;
+  }
+  auto made = std::make_unique<Curve>([&](double bytes) {
+    return formula_us(s, kind, in_switch, bytes) * correction(s, kind, in_switch, bytes);
+  });
+  std::unique_lock lock(mutex_);
+  return *curves_.emplace(key, std::move(made)).first->second;
+}
+
 CollectiveTime ClosedForm::finished(double latency_us, double transfer_us, bool known) const {
   CollectiveTime time;
   time.ns = (latency_us + transfer_us) * 1e3;
@@ -98,7 +162,9 @@ CollectiveTime ClosedForm::collective(const Collective& op,
   if (by_messages(kind)) {
     ExchangeTime e = kind == CollectiveKind::all_to_all ? exchange_.all_to_all(s, bytes)
                                                         : exchange_.rooted(s, bytes);
-    CollectiveTime time = finished(e.latency_us, e.transfer_us, s.valid && e.reachable);
+    const double us = curve(s, kind, true)(bytes);
+    const double latency = std::min(us, e.latency_us);
+    CollectiveTime time = finished(latency, us - latency, s.valid && e.reachable);
     time.algorithm = "p2p", time.protocol = "simple";
     time.channels = std::clamp(2 * e.peers, environment_.least_channels,
                                std::min(32, environment_.most_channels));
@@ -110,14 +176,27 @@ CollectiveTime ClosedForm::collective(const Collective& op,
     none.algorithm = "unreachable";
     return none;
   }
-  Choice choice = choose(candidates_of(s, kind), parameters_, s, kind, bytes,
-                         reduces_in_switch(op, cluster_.gpu.capability_major));
+  const bool in_switch = reduces_in_switch(op, cluster_.gpu.capability_major);
+  Choice choice = choose(candidates_of(s, kind), parameters_, s, kind, bytes, in_switch);
   if (!choice.candidate) return finished(0, 0, false);
   const Candidate& c = *choice.candidate;
-  CollectiveTime time = finished(c.latency_us, c.time_us(bytes) - c.latency_us, s.valid);
+  const double us = curve(s, kind, in_switch)(bytes), latency = std::min(us, c.latency_us);
+  CollectiveTime time = finished(latency, us - latency, s.valid);
   time.algorithm = kAlgorithmNames[c.algorithm], time.protocol = kProtocolNames[c.protocol];
   time.channels = choice.channels;
   return time;
+}
+
+// Messages from everybody to everybody are an all-to-all, and take as long as one.
+double ClosedForm::all_to_all_correction(std::span<const Message> group, double bytes) const {
+  std::vector<std::int32_t> ranks;
+  for (const Message& m : group) ranks.push_back(m.from);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  const std::size_t n = ranks.size();
+  if (n < 3 || group.size() < n * (n - 1)) return 1;
+  const double each = bytes / static_cast<double>(group.size()) * static_cast<double>(n);
+  return correction(shape(ranks), CollectiveKind::all_to_all, true, each);
 }
 
 CollectiveTime ClosedForm::messages(std::span<const Message> group) const {
@@ -134,7 +213,9 @@ CollectiveTime ClosedForm::messages(std::span<const Message> group) const {
     return none;
   }
   ExchangeTime e = exchange_.messages(group);
-  CollectiveTime time = finished(e.latency_us, e.transfer_us, valid && e.reachable);
+  const double longer = valid ? all_to_all_correction(group, bytes) : 1;
+  CollectiveTime time =
+      finished(longer * e.latency_us, longer * e.transfer_us, valid && e.reachable);
   time.algorithm = "p2p", time.protocol = "simple";
   time.channels = std::clamp(2 * e.peers, environment_.least_channels,
                              std::min(32, environment_.most_channels));

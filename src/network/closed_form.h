@@ -1,17 +1,22 @@
 // The network as a formula: every collective by itself, with its links to itself.
 //
 // The first collective of a group of ranks finds the group's shape and the candidates NCCL would
-// weigh; later ones only weigh them, which takes well under two microseconds.
+// weigh, and tabulates the time over the size; later ones only weigh and look up, which takes well
+// under two microseconds. Within one machine the table is bent to what was measured, if anybody
+// did.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <tuple>
 #include <vector>
 
 #include "maya/network.h"
 #include "network/candidate.h"
+#include "network/curve.h"
 #include "network/exchange.h"
+#include "network/measured.h"
 #include "network/port_loads.h"
 
 namespace maya::network {
@@ -19,7 +24,7 @@ namespace maya::network {
 class ClosedForm : public Network {
  public:
   ClosedForm(const catalog::Cluster& cluster, const Parameters& parameters,
-             const Environment& environment);
+             const Environment& environment, Measured measured = {});
 
   CollectiveTime collective(const Collective& op,
                             std::span<const std::int32_t> ranks) const override;
@@ -46,10 +51,18 @@ class ClosedForm : public Network {
     auto operator<=>(const Group&) const = default;
   };
   CollectiveTime finished(double latency_us, double transfer_us, bool known) const;
+  // As the formulas have it, at most kSlack times the best algorithm.
+  double formula_us(const Shape& shape, CollectiveKind kind, bool in_switch, double bytes) const;
+  // Measured over formula, between the numbers of ranks that were measured.
+  double correction(const Shape& shape, CollectiveKind kind, bool in_switch, double bytes) const;
+  double all_to_all_correction(std::span<const Message> group, double bytes) const;
+  const Curve& curve(const Shape& shape, CollectiveKind kind, bool in_switch) const;
 
   catalog::Cluster cluster_;
   Parameters parameters_;
   Environment environment_;
+  Measured measured_;
+  bool usual_{};  // no variable changes what NCCL chooses
   Exchange exchange_;
   PortLoads ports_;
   bool fitted_{};
@@ -58,6 +71,7 @@ class ClosedForm : public Network {
   mutable std::map<std::vector<std::int32_t>, Shape> irregular_;
   mutable std::map<std::pair<Shape, CollectiveKind>, std::unique_ptr<std::vector<Candidate>>>
       tables_;
+  mutable std::map<std::tuple<Shape, CollectiveKind, bool>, std::unique_ptr<Curve>> curves_;
 };
 
 }  // namespace maya::network

@@ -27,8 +27,8 @@ double latency(const ClosedForm& alone, const Activity& a, const CollectiveTime&
 }  // namespace
 
 FlowNetwork::FlowNetwork(const catalog::Cluster& cluster, const Parameters& parameters,
-                         const Environment& environment)
-    : alone_(cluster, parameters, environment),
+                         const Environment& environment, Measured measured)
+    : alone_(cluster, parameters, environment, std::move(measured)),
       topology_(alone_.cluster(), alone_.parameters().time) {}
 
 Result<std::vector<Interval>> FlowNetwork::run(std::span<const Activity> activities) const {

@@ -23,7 +23,7 @@ struct Activity {
 class FlowNetwork : public Network {
  public:
   FlowNetwork(const catalog::Cluster& cluster, const Parameters& parameters,
-              const Environment& environment);
+              const Environment& environment, Measured measured = {});
 
   // Alone: as the closed form, unless a link of the topology is narrower than it thinks.
   CollectiveTime collective(const Collective& op,

@@ -95,7 +95,10 @@ TEST(Flow, AloneAgreesWithTheClosedForm) {
         Collective op{.kind = kind, .bytes = bytes};
         double a = closed->collective(op, ranks(c.world_size())).ns;
         double b = flows->collective(op, ranks(c.world_size())).ns;
-        EXPECT_NEAR(b / a, 1, 0.06) << spec << " " << enum_name(kind) << " " << bytes;
+        // Where NCCL chooses badly, the closed form takes little more than the best (curve.h);
+        // flows take what was chosen.
+        const double apart = kind == CollectiveKind::broadcast ? 0.14 : 0.06;
+        EXPECT_NEAR(b / a, 1, apart) << spec << " " << enum_name(kind) << " " << bytes;
       }
   }
 }

@@ -32,8 +32,8 @@ Result<std::unique_ptr<Network>> open_network(const catalog::Cluster& cluster,
                                               Model model) {
   if (auto status = check(cluster, cluster.world_size()); !status) return status.error();
   catalog::Cluster complete = cluster;
+  auto directory = catalog::find_directory();
   if (!complete.extra.count("time.start_us")) {  // made by hand, not by the catalogue
-    auto directory = catalog::find_directory();
     if (!directory) return directory.error();
     auto numbers = catalog::model_numbers(*directory, cluster.gpu,
                                           cluster.fabric.empty() ? "none" : cluster.fabric);
@@ -42,11 +42,16 @@ Result<std::unique_ptr<Network>> open_network(const catalog::Cluster& cluster,
   }
   auto parameters = parameters_of(complete.extra);
   if (!parameters) return parameters.error();
+  auto measured = directory ? Measured::load(*directory + "/network/measured.csv", cluster.gpu.name)
+                            : Result<Measured>(Measured{});
+  if (!measured) return measured.error();
   std::unique_ptr<Network> network;
   if (model == Model::flow)
-    network = std::make_unique<FlowNetwork>(complete, *parameters, environment_of(environment));
+    network = std::make_unique<FlowNetwork>(complete, *parameters, environment_of(environment),
+                                            *std::move(measured));
   else
-    network = std::make_unique<ClosedForm>(complete, *parameters, environment_of(environment));
+    network = std::make_unique<ClosedForm>(complete, *parameters, environment_of(environment),
+                                           *std::move(measured));
   return network;
 }
 

@@ -80,7 +80,9 @@ std::vector<double> simulated(const catalog::Cluster& c, const std::vector<Call>
 }
 
 std::vector<double> flows(const catalog::Cluster& c, const std::vector<Call>& calls) {
-  network::FlowNetwork network(c, *network::parameters_of(c.extra), network::environment_of({}));
+  network::FlowNetwork network(
+      c, *network::parameters_of(c.extra), network::environment_of({}),
+      *network::Measured::load(MAYA_SOURCE_DIR "/catalog/network/measured.csv", c.gpu.name));
   std::vector<network::Activity> activities;
   std::vector<std::size_t> of;
   for (std::size_t i = 0; i < calls.size(); ++i)

@@ -14,7 +14,7 @@ MAY_USE = {
     "decode": {"op"},
     "device": {"base", "op"},
     "estimate": {"base", "op", "catalog"},
-    "network": {"op", "catalog", "estimate"},
+    "network": {"base", "op", "catalog", "estimate"},
     "cost": {"op", "catalog", "estimate"},
     "session": {"base", "launchers", "abi", "op", "device", "decode", "trace", "estimate", "catalog", "network",
                 "clock", "cost", "simulate"},
