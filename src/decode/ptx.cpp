@@ -111,6 +111,7 @@ class Reader {
       if (text[end] == '{') ++depth;
       if (text[end] == '}' && --depth == 0) break;
     }
+    read_shared(text);
     read_body(text.substr(brace + 1, end - brace - 1));
     resolve();
     program_.registers = static_cast<std::int32_t>(registers_.size());
@@ -160,6 +161,45 @@ class Reader {
       parameters_[name] = static_cast<std::int32_t>(program_.parameters.size());
       program_.parameters.push_back(parameter);
     }
+  }
+
+  // Variables in shared memory, one behind the other; one of unknown size (".extern") comes last.
+  void read_shared(std::string_view text) {
+    constexpr std::int64_t alignment = 128, largest = 1 << 20;
+    std::int64_t used = 0;
+    std::vector<std::string> open;
+    for (std::size_t at = text.find(".shared "); at != std::string_view::npos;
+         at = text.find(".shared ", at + 8)) {
+      std::string_view rest = text.substr(at + 8);
+      std::size_t end = rest.find_first_of(";={");
+      if (end == std::string_view::npos) break;
+      rest = trim(rest.substr(0, end));
+      // ".align 16 .b8 name[64]"; an instruction's operands start with its type, too, and have
+      // none.
+      if (rest.substr(0, 6) != ".align" && rest.substr(0, 2) != ".b") continue;
+      std::int64_t element = 1;
+      std::size_t bracket = rest.find('[');
+      std::string_view head = trim(rest.substr(0, bracket));
+      std::size_t space = head.find_last_of(" \t");
+      if (space == std::string_view::npos) continue;
+      std::string name(head.substr(space + 1));
+      std::size_t dot = head.rfind('.', space);
+      Type type;
+      if (dot != std::string_view::npos &&
+          type_of(trim(head.substr(dot + 1, space - dot - 1)), type))
+        element = type.bytes;
+      std::int64_t bytes = element;
+      if (bracket != std::string_view::npos)
+        bytes *= static_cast<std::int64_t>(
+            std::strtoull(std::string(rest.substr(bracket + 1)).c_str(), nullptr, 10));
+      if (bytes <= 0 || bytes > largest) {
+        open.push_back(std::move(name));
+      } else if (used <= largest && shared_.emplace(std::move(name), used).second) {
+        used = (used + bytes + alignment - 1) / alignment * alignment;
+      }
+    }
+    for (std::string& name : open) shared_.emplace(std::move(name), used);
+    program_.shared_bytes = static_cast<std::uint64_t>(used);
   }
 
   void read_body(std::string_view body) {
@@ -214,12 +254,17 @@ class Reader {
 
   static bool number(std::string_view s, std::int64_t& value, bool& real) {
     real = false;
+    value = 0;
     bool negative = !s.empty() && s[0] == '-';
     std::string_view digits = negative ? s.substr(1) : s;
     if (digits.empty() || !std::isdigit(static_cast<unsigned char>(digits[0]))) return false;
     if (digits.size() > 2 && digits[0] == '0' &&
         (digits[1] == 'f' || digits[1] == 'F' || digits[1] == 'd' || digits[1] == 'D')) {
-      real = true;
+      // The bits of a floating-point number, as they stand.
+      real = digits.size() != (digits[1] == 'f' || digits[1] == 'F' ? 10u : 18u) || negative;
+      if (!real)
+        value = static_cast<std::int64_t>(
+            std::strtoull(std::string(digits.substr(2)).c_str(), nullptr, 16));
       return true;
     }
     if (contains(digits, ".")) {
@@ -271,6 +316,9 @@ class Reader {
         a.parameter = static_cast<std::int16_t>(it->second);
       } else if (!base.empty() && (base[0] == '%' || registers_.count(std::string(base)))) {
         a.index = reg(base);
+      } else if (auto found = shared_.find(std::string(base)); found != shared_.end()) {
+        a.variable = true;
+        a.value += found->second;
       }
       return a;
     }
@@ -298,6 +346,11 @@ class Reader {
     if (auto it = parameters_.find(std::string(s)); it != parameters_.end()) {
       a.kind = Argument::Kind::unknown;
       a.parameter = static_cast<std::int16_t>(it->second);
+      return a;
+    }
+    if (auto it = shared_.find(std::string(s)); it != shared_.end()) {
+      a.kind = Argument::Kind::immediate;
+      a.value = it->second;
       return a;
     }
     a.kind = Argument::Kind::label;
@@ -362,6 +415,7 @@ class Reader {
   Program& program_;
   std::unordered_map<std::string, std::int32_t> registers_, parameters_;
   std::unordered_map<std::string, std::vector<Label>> labels_;
+  std::unordered_map<std::string, std::int64_t> shared_;  // variable → where it begins
   std::vector<std::string> names_;
 };
 

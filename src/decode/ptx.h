@@ -29,6 +29,7 @@ enum class Code : std::uint8_t {
   store_global,
   store_other,
   atomic_global,
+  atomic_other,
   copy_async,
   bulk_expect,
   cvt,
@@ -70,9 +71,13 @@ enum class Code : std::uint8_t {
   wgmma,
   tcgen_mma,
   shfl,
+  shuffle,
   elect,
   wait,
   vote,
+  redux,
+  barrier,
+  warp_barrier,
   float_op,
   unknown_result,
   call
@@ -99,6 +104,30 @@ struct Argument {
   std::int32_t index{-1};      // register, special register, list, label or (memory) base register
   std::int32_t second{-1};     // the register behind a bar: "%r1|%p2"
   std::int64_t value{};        // immediate or memory offset
+  bool variable{};             // memory: of shared memory, `value` bytes from its beginning
+};
+
+enum class Space : std::uint8_t { global, shared, other };
+
+// What shuffles, votes and atomic operations do, each in its own set of names.
+enum class Mode : std::uint8_t {
+  none,
+  index,
+  up,
+  down,
+  butterfly,
+  any,
+  all,
+  uniform,
+  ballot,
+  add,
+  min,
+  max,
+  and_,
+  or_,
+  xor_,
+  exchange,
+  compare_exchange
 };
 
 struct Instruction {
@@ -114,8 +143,12 @@ struct Instruction {
   double flops{};        // per thread when executed
   std::int32_t bytes{};  // moved per thread when executed
   std::int32_t target{-1};
-  bool steers{};       // a load whose value reaches the predicate of a branch
-  bool bounds_loop{};  // a minimum whose value reaches the predicate of a loop
+  Space space{Space::global};
+  Mode mode{Mode::none};
+  bool exact{true};  // its arithmetic is all in its code and types: no saturation, no halves
+  bool wraps{}, leftward{};  // shf
+  bool steers{};             // a load whose value reaches the predicate of a branch
+  bool bounds_loop{};        // a minimum whose value reaches the predicate of a loop
   Argument arguments[6];
 };
 
@@ -132,7 +165,9 @@ struct Program {
   std::int32_t registers{};
   DType dtype{DType::f32};  // of the tensor-core part, else of the data
   bool tensor_cores{};
-  bool elects{};  // one lane issues work for its warp
+  bool elects{};                 // one lane issues work for its warp
+  std::uint64_t shared_bytes{};  // of variables in shared memory whose size is declared
+  bool opaque_shared{};          // instructions that are not run write to shared memory
   int unknown_opcodes{};
 };
 

@@ -51,23 +51,55 @@ void uses_tensor_cores(Opcode& op) {
                                                                   : DType::f16;
 }
 
+Space space_of(const Opcode& op) {
+  if (op.has("shared")) return op.mentions("shared::cluster") ? Space::other : Space::shared;
+  return op.has("local") || op.has("const") || op.has("param") ? Space::other : Space::global;
+}
+
+// Writes to another block's shared memory are not followed.
+Space written_space(Opcode& op) {
+  op.program.opaque_shared |= op.mentions("shared::cluster");
+  return space_of(op);
+}
+
 void load(Opcode& op) {
   op.in.code = op.has("param")                                          ? Code::load_parameter
                : op.has("shared") || op.has("local") || op.has("const") ? Code::load_other
                                                                         : Code::load_global;
+  op.in.space = space_of(op);
   op.in.bytes = op.in.type.bytes * op.in.vector;
 }
 
 void store(Opcode& op) {
   op.in.code = op.has("shared") || op.has("local") || op.has("param") ? Code::store_other
                                                                       : Code::store_global;
+  op.in.space = written_space(op);
   op.in.bytes = op.in.type.bytes * op.in.vector;
 }
 
+struct ModeName {
+  std::string_view name;
+  Mode mode;
+};
+
+template <std::size_t n>
+Mode mode_of(const Opcode& op, const ModeName (&names)[n]) {
+  for (const auto& [name, mode] : names)
+    if (op.has(name)) return mode;
+  return Mode::none;
+}
+
+constexpr ModeName combinations[] = {{"add", Mode::add},       {"min", Mode::min},
+                                     {"max", Mode::max},       {"and", Mode::and_},
+                                     {"or", Mode::or_},        {"xor", Mode::xor_},
+                                     {"exch", Mode::exchange}, {"cas", Mode::compare_exchange}};
+
 // red has no destination: its memory operand stands first.
 void atomic(Opcode& op) {
+  op.in.mode = mode_of(op, combinations);
+  op.in.space = written_space(op);
   if (op.has("shared")) {
-    op.in.code = op.name == "atom" ? Code::unknown_result : Code::nop;
+    op.in.code = Code::atomic_other;
     return;
   }
   op.in.code = Code::atomic_global;
@@ -77,6 +109,7 @@ void atomic(Opcode& op) {
 void copy(Opcode& op) {
   if (!op.has("async")) return;
   if (op.has("bulk")) {
+    op.program.opaque_shared = true;
     // To shared memory: counted by mbarrier.expect_tx. From shared memory: bytes are an operand
     // only of the plain form; the tensor form's box is in the descriptor.
     if (op.mentions("global.shared"))
@@ -141,7 +174,35 @@ void compare(Opcode& op) {
   if (op.in.type.is_float) op.in.code = Code::unknown_result, op.in.flops = 1;
 }
 
-void shuffle(Opcode& op) { op.in.code = op.has("idx") ? Code::shfl : Code::unknown_result; }
+void shuffle(Opcode& op) {
+  static constexpr ModeName names[] = {
+      {"idx", Mode::index}, {"up", Mode::up}, {"down", Mode::down}, {"bfly", Mode::butterfly}};
+  op.in.mode = mode_of(op, names);
+  op.in.code = op.in.mode == Mode::index ? Code::shfl : Code::shuffle;
+}
+
+void vote(Opcode& op) {
+  static constexpr ModeName names[] = {
+      {"any", Mode::any}, {"all", Mode::all}, {"uni", Mode::uniform}, {"ballot", Mode::ballot}};
+  op.in.mode = mode_of(op, names);
+  op.in.code = Code::vote;
+}
+
+void reduce_warp(Opcode& op) {
+  op.in.mode = mode_of(op, combinations);
+  op.in.code = Code::redux;
+}
+
+// Only the plain meeting of all threads of a block or of a warp; others are left to the hardware.
+void barrier(Opcode& op) {
+  if (op.has("warp"))
+    op.in.code = Code::warp_barrier;
+  else
+    op.in.code = Code::barrier;
+  op.in.exact = op.has("sync") && !op.has("cluster") && !op.has("red") && op.in.argument_count < 2;
+}
+
+void opaque_store(Opcode& op) { op.program.opaque_shared = true; }
 
 void elect(Opcode& op) {
   op.in.code = Code::elect;
@@ -181,10 +242,13 @@ constexpr Rule rules[] = {{"ld", load},
                           {"selp", plain<Code::selp>},
                           {"shfl", shuffle},
                           {"elect", elect},
-                          {"vote", plain<Code::vote>},
-                          {"match", plain<Code::vote>},
-                          {"activemask", plain<Code::vote>},
-                          {"redux", plain<Code::vote>},
+                          {"vote", vote},
+                          {"match", plain<Code::unknown_result>},
+                          {"activemask", plain<Code::unknown_result>},
+                          {"redux", reduce_warp},
+                          {"bar", barrier},
+                          {"barrier", barrier},
+                          {"stmatrix", opaque_store},
                           {"call", plain<Code::call>}};
 
 void floating(Opcode& op) {
@@ -204,23 +268,13 @@ void integer(Opcode& op) {
                {"popc", Code::popc}, {"clz", Code::clz},  {"shf", Code::shf},  {"lop3", Code::lop3},
                {"prmt", Code::prmt}, {"sad", Code::sad}};
   // Nothing to count and no result.
-  static constexpr std::string_view silent[] = {"bar",
-                                                "barrier",
-                                                "membar",
-                                                "fence",
-                                                "prefetch",
-                                                "prefetchu",
-                                                "nanosleep",
-                                                "griddepcontrol",
-                                                "setmaxnreg",
-                                                "tensormap",
-                                                "discard",
-                                                "applypriority",
-                                                "stmatrix",
-                                                "nop",
-                                                "pragma",
-                                                "brkpt",
-                                                "clusterlaunchcontrol"};
+  static constexpr std::string_view silent[] = {"membar",     "fence",
+                                                "prefetch",   "prefetchu",
+                                                "nanosleep",  "griddepcontrol",
+                                                "setmaxnreg", "tensormap",
+                                                "discard",    "applypriority",
+                                                "nop",        "pragma",
+                                                "brkpt",      "clusterlaunchcontrol"};
   // A result that addresses and sizes do not come from.
   static constexpr std::string_view opaque[] = {
       "ldmatrix",  "dp4a", "dp2a", "bmsk",  "fns",        "brev",         "bfind",  "slct",
@@ -246,6 +300,26 @@ void integer(Opcode& op) {
   op.in.code = Code::unknown_result;
   if (!among(opaque)) ++op.program.unknown_opcodes;
 }
+
+// Arithmetic that its code and types describe in full. A modifier such as "sat" changes results.
+bool described(const Opcode& op) {
+  static constexpr std::string_view known[] = {"lo", "hi", "wide", "eq",    "ne",  "lt",    "le",
+                                               "gt", "ge", "ls",   "hs",    "and", "or",    "xor",
+                                               "l",  "r",  "wrap", "clamp", "to",  "global"};
+  if (op.name == "mul24" || op.name == "mad24") return false;
+  if (op.name == "lop3" && op.in.argument_count != 5) return false;
+  int types = 0;
+  for (std::string_view m : op.modifiers) {
+    Type type;
+    if (type_of(m, type))
+      ++types;
+    else if (std::find(std::begin(known), std::end(known), m) == std::end(known))
+      return false;
+  }
+  return types > 0;
+}
+
+bool arithmetic(Code code) { return (code >= Code::cvt && code <= Code::sad) || code == Code::mov; }
 
 // Data kept in 16 bits is converted on the way in and out; tensor cores have told their type.
 void data_type(const Opcode& op) {
@@ -313,6 +387,8 @@ void classify(std::string_view opcode, Instruction& in, Program& program) {
     floating(op);
   else
     integer(op);
+  if (in.code == Code::shf) in.wraps = op.has("wrap"), in.leftward = op.has("l");
+  if (arithmetic(in.code)) in.exact = described(op);
   data_type(op);
 }
 

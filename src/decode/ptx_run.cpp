@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "decode/ptx_machine.h"
 #include "decode/ptx_thread.h"
 
 namespace maya::decode::ptx {
@@ -44,18 +45,7 @@ Axis axis(std::uint32_t n, bool varies, std::uint32_t samples) {
 
 Totals count(const Program& program, const Launch& launch) {
   Totals totals;
-  std::vector<Value> arguments(program.parameters.size());
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    // A device address, as far as anybody can say.
-    bool eight = program.parameters[i].bytes == 8;
-    if (!eight || !launch.arguments || i >= launch.kernel->parameter_sizes.size()) continue;
-    std::uint64_t word = 0;
-    if (launch.kernel->parameter_sizes[i] == 8 && launch.arguments[i])
-      std::memcpy(&word, launch.arguments[i], 8);
-    bool device = launch.extent ? word > 0xffff && launch.extent(word) > 0
-                                : program.parameters[i].pointer || word > 0xffffffff;
-    if (device && i < max_roots) arguments[i].root = static_cast<std::int16_t>(i);
-  }
+  const std::vector<Value> arguments = parameter_roots(program, launch);
 
   const auto& g = launch.geometry;
   auto block_threads = static_cast<std::uint32_t>(g.block[0] * g.block[1] * g.block[2]);

@@ -125,10 +125,13 @@ void Thread::step(const Instruction& in, bool certain) {
     }
     case Code::cvt: {
       Value v = value(a[1]);
-      if (v.known)
+      if (v.known) {
         v.bits = mask(in.from.is_signed ? static_cast<std::uint64_t>(extend(v.bits, in.from.bytes))
                                         : mask(v.bits, in.from.bytes),
                       size);
+        // The register may be wider than the type.
+        if (in.type.is_signed) v.bits = static_cast<std::uint64_t>(extend(v.bits, size));
+      }
       set(a[0], v, certain);
       break;
     }
@@ -302,7 +305,11 @@ void Thread::step(const Instruction& in, bool certain) {
       out.known = x.known && pos.known && length.known;
       if (out.known) {
         int p = static_cast<int>(pos.bits & 0xff), l = static_cast<int>(length.bits & 0xff);
-        std::uint64_t field = p >= 64 ? 0 : mask(x.bits, size) >> p;
+        // Of a signed field that ends behind the number, the number's sign is the rest.
+        std::uint64_t field =
+            in.type.is_signed ? static_cast<std::uint64_t>(extend(x.bits, size) >> std::min(p, 63))
+            : p >= 64         ? 0
+                              : mask(x.bits, size) >> p;
         if (l < 64) field &= (std::uint64_t{1} << l) - 1;
         if (in.type.is_signed && l > 0 && l < 64 && (field >> (l - 1) & 1))
           field |= ~((std::uint64_t{1} << l) - 1);
@@ -347,6 +354,34 @@ void Thread::step(const Instruction& in, bool certain) {
                                        (z.bits >> bit & 1));
           out.bits |= (table.bits >> index & 1) << bit;
         }
+      set(a[0], out, certain);
+      break;
+    }
+    case Code::shf: {
+      // shf.l: the upper word of {high, low} shifted left; shf.r: the lower word, shifted right.
+      Value low = value(a[1]), high = value(a[2]), by = value(a[3]), out;
+      out.known = low.known && high.known && by.known && in.argument_count == 4;
+      if (out.known) {
+        const std::uint64_t both = mask(high.bits, 4) << 32 | mask(low.bits, 4);
+        const std::uint64_t n =
+            in.wraps ? by.bits & 31 : std::min<std::uint64_t>(mask(by.bits, 4), 32);
+        out.bits = mask(in.leftward ? both << n >> 32 : both >> n, 4);
+      }
+      set(a[0], out, certain);
+      break;
+    }
+    case Code::prmt: {
+      Value low = value(a[1]), high = value(a[2]), pick = value(a[3]), out;
+      out.known = low.known && high.known && pick.known;
+      if (out.known) {
+        const std::uint64_t both = mask(high.bits, 4) << 32 | mask(low.bits, 4);
+        for (int i = 0; i < 4; ++i) {
+          const std::uint64_t nibble = pick.bits >> (4 * i) & 15;
+          std::uint64_t byte = both >> (8 * (nibble & 7)) & 0xff;
+          if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
+          out.bits |= byte << (8 * i);
+        }
+      }
       set(a[0], out, certain);
       break;
     }
@@ -402,10 +437,13 @@ void Thread::step(const Instruction& in, bool certain) {
       summary_.flops += in.flops;
       forget(in);
       break;
-    case Code::shf:
-    case Code::prmt:
+    case Code::atomic_other:
+      if (a[0].kind != Argument::Kind::memory) forget(in);
+      break;
     case Code::sad:
     case Code::vote:
+    case Code::redux:
+    case Code::shuffle:
     case Code::unknown_result:
       counts_->flops += in.flops * weight_;
       forget(in);

@@ -92,6 +92,19 @@ class Thread {
   Summary run(const std::array<std::uint32_t, 3>& block, const std::array<std::uint32_t, 3>& thread,
               double weight, double elected_weight, Counts& counts);
 
+  // The low bytes of a number, with zeros or with its sign in front.
+  static std::uint64_t mask(std::uint64_t v, int bytes) {
+    return bytes >= 8 ? v : v & ((std::uint64_t{1} << (8 * bytes)) - 1);
+  }
+  static std::int64_t extend(std::uint64_t v, int bytes) {
+    if (bytes >= 8) return static_cast<std::int64_t>(v);
+    std::uint64_t sign = std::uint64_t{1} << (8 * bytes - 1);
+    v = mask(v, bytes);
+    return static_cast<std::int64_t>((v ^ sign) - sign);
+  }
+
+  friend class Machine;  // runs all threads of small launches (ptx_machine.h)
+
  private:
   // A loop by its back edge: what it looked like the last two times round.
   struct Loop {
@@ -121,16 +134,6 @@ class Thread {
 
   // How many more times the edge is taken, if both sides of the comparison go on as they did.
   static std::int64_t remaining(const Compared& c, std::int64_t dx, std::int64_t dy, bool negated);
-
-  static std::uint64_t mask(std::uint64_t v, int bytes) {
-    return bytes >= 8 ? v : v & ((std::uint64_t{1} << (8 * bytes)) - 1);
-  }
-  static std::int64_t extend(std::uint64_t v, int bytes) {
-    if (bytes >= 8) return static_cast<std::int64_t>(v);
-    std::uint64_t sign = std::uint64_t{1} << (8 * bytes - 1);
-    v = mask(v, bytes);
-    return static_cast<std::int64_t>((v ^ sign) - sign);
-  }
 
   Value special(int index) const;
 

@@ -5,20 +5,34 @@
 #include <cstdlib>
 
 #include "decode/assembled.h"
+#include "decode/execution.h"
 #include "decode/ptx.h"
+#include "decode/ptx_machine.h"
 #include "decode/rule.h"
 #include "decode/triton_cache.h"
 
 namespace maya::decode {
 namespace {
 
-class FromPtx : public Decoder {
+class FromPtx : public Decoder, public Executable {
  public:
   std::unique_ptr<ptx::Program> program;
+  ptx::Knowable knowable;
   std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
   // Bytes behind each parameter that decided branches of the launches so far: part of the key.
   mutable std::vector<std::uint64_t> steered_by;
+
+  bool execute(const Launch& launch, Effects& effects) const override {
+    return knowable.stores && ptx::Machine(*program, launch).run(effects);
+  }
+
+  // Kernels that write values of their own, constants and places, into small tensors.
+  std::int64_t touches_values_up_to() const override { return knowable.own_values ? 1 << 14 : 0; }
+  std::int64_t elements(const Launch& launch) const override {
+    const auto& b = launch.geometry.block;
+    return static_cast<std::int64_t>(launch.geometry.blocks() * b[0] * b[1] * b[2]);
+  }
 
   std::vector<bool> read_only() const override { return ptx::read_only_parameters(*program); }
 
@@ -142,6 +156,7 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
         else if (kernel.parameter_sizes[i] < 8)
           d->narrow.push_back({static_cast<std::uint8_t>(i), 0, kernel.parameter_sizes[i]});
       }
+      d->knowable = ptx::knowable(*program);
       d->program = std::move(program);
       return d;
     }

@@ -6,15 +6,11 @@
 
 #include "session/calls.h"
 #include "session/compute.h"
+#include "session/execution.h"
 #include "session/launch_lock.h"
 
 namespace maya::session {
 namespace {
-
-std::uint64_t extent_of(std::uint64_t address) { return state().memory.extent(address); }
-const void* known_at(std::uint64_t address, std::uint64_t bytes) {
-  return state().values.known(address, bytes);
-}
 
 std::uint64_t hash_bytes(const std::byte* bytes, std::size_t count, std::uint64_t h) {
   while (count >= 8) {
@@ -104,7 +100,7 @@ std::uint64_t furthest_write(const decode::Decoded& decoded) {
 void forget_write(std::uint64_t address, std::uint64_t bytes) {
   State& s = state();
   if (s.values.possible_in(address, bytes))
-    s.values.forget(address, std::min(bytes, extent_of(address)));
+    s.values.forget(address, std::min(bytes, s.memory.extent(address)));
 }
 
 void forget_arguments(const Function& function, const decode::Decoded& decoded,
@@ -208,7 +204,7 @@ void dump(const Function& function, const Geometry& g, void* const* arguments,
 std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments) {
   State& s = state();
   LaunchLock::Hold hold(launch_lock());
-  decode::Launch launch{&function.kernel, geometry, arguments, &extent_of, &known_at};
+  decode::Launch launch{&function.kernel, geometry, arguments, &reachable, &known_at};
   std::byte key[256];
   std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
   std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry),
@@ -218,7 +214,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   bool values = function.touches_values ||
                 (function.touches_values_up_to > 0 &&
                  function.decoder->elements(launch) <= function.touches_values_up_to) ||
-                meets_values(function, seen, arguments);
+                meets_values(function, seen, arguments) || meets_host_memory(function, arguments);
   if (seen != nullptr && !values) [[likely]]
     return seen->op;
   if (seen != nullptr && seen->complete) {
@@ -228,8 +224,13 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
     }
     return seen->op;
   }
+  if (seen != nullptr) {
+    const std::uint32_t op = seen->op;
+    if (run_on_values(function, launch)) return op;
+  }
   decode::Decoded decoded = function.decoder->decode(launch);
-  if (values) apply_values(function, decoded, arguments);
+  if (values && (seen != nullptr || !run_on_values(function, launch)))
+    apply_values(function, decoded, arguments);
   // Both may have waited for a peer without the lock: another thread may have changed the table.
   if (seen = find_seen(function, hash); seen != nullptr) return seen->op;
   decoded.op.name = function.kernel.demangled;

@@ -84,3 +84,9 @@ assert len(torch.unique_consecutive(x)) == 5
 assert torch.matrix_exp(torch.randn(4, 8, 8, device="cuda")).shape == (4, 8, 8)
 """, options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr
+
+
+def test_small_triton_kernels_are_run_on_known_values(run):
+    done = run("python", str(ROOT / "tests/e2e/triton_values.py"), options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr
+    assert "followed" in done.stdout

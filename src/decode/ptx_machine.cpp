@@ -1,0 +1,315 @@
+#include "decode/ptx_machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace maya::decode::ptx {
+
+std::vector<Value> parameter_roots(const Program& program, const Launch& launch) {
+  std::vector<Value> arguments(program.parameters.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    // A device address, as far as anybody can say.
+    bool eight = program.parameters[i].bytes == 8;
+    if (!eight || !launch.arguments || i >= launch.kernel->parameter_sizes.size()) continue;
+    std::uint64_t word = 0;
+    if (launch.kernel->parameter_sizes[i] == 8 && launch.arguments[i])
+      std::memcpy(&word, launch.arguments[i], 8);
+    bool device = launch.extent ? word > 0xffff && launch.extent(word) > 0
+                                : program.parameters[i].pointer || word > 0xffffffff;
+    if (device && i < max_roots) arguments[i].root = static_cast<std::int16_t>(i);
+  }
+  return arguments;
+}
+
+Machine::Machine(const Program& program, const Launch& launch)
+    : program_(program),
+      launch_(launch),
+      arguments_(parameter_roots(program, launch)),
+      thread_(program, launch, arguments_, most_steps),
+      global_(launch) {
+  thread_.counts_ = &ignored_;
+}
+
+bool Machine::run(Effects& effects) {
+  const auto& g = launch_.geometry;
+  const std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
+  const std::uint64_t blocks = g.blocks();
+  if (program_.unknown_opcodes > 0 || threads == 0 || threads > 1024 || blocks == 0 ||
+      blocks > most_threads || blocks * threads > most_threads)
+    return false;
+  lanes_.resize(threads);
+  // A few blocks first: where none of them writes anything known, the others hardly will.
+  constexpr std::uint64_t few = 4;
+  std::vector<std::uint32_t> order;
+  if (blocks > 2 * few)
+    for (std::uint64_t i = 0; i < few; ++i)
+      order.push_back(static_cast<std::uint32_t>(i * (blocks - 1) / (few - 1)));
+  const std::size_t probes = order.size();
+  for (std::uint32_t i = 0; i < blocks; ++i)
+    if (std::find(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(probes), i) ==
+        order.begin() + static_cast<std::ptrdiff_t>(probes))
+      order.push_back(i);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (!run_block(order[i])) return false;
+    if (i + 1 == probes && !global_.wrote_known()) return false;
+  }
+  global_.effects(effects);
+  effects.steps = steps_;
+  return true;
+}
+
+bool Machine::run_block(std::uint32_t block) {
+  const auto& g = launch_.geometry;
+  block_ = block;
+  thread_.block_ = {block % g.grid[0], block / g.grid[0] % g.grid[1],
+                    block / g.grid[0] / g.grid[1]};
+  shared_.reset(std::min<std::uint64_t>(program_.shared_bytes + g.shared_bytes, 1 << 20));
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    Lane& lane = lanes_[i];
+    lane.registers.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
+    lane.place = {i % g.block[0], i / g.block[0] % g.block[1], i / g.block[0] / g.block[1]};
+    lane.at = 0;
+    lane.where = Where::running;
+  }
+  for (;;) {
+    for (Lane& lane : lanes_)
+      if (lane.where == Where::running && !run_lane(lane)) return false;
+    bool met = false;
+    for (std::size_t first = 0; first < lanes_.size(); first += warp_size) {
+      const std::size_t last = std::min(first + warp_size, lanes_.size());
+      const bool waits = std::any_of(lanes_.begin() + static_cast<std::ptrdiff_t>(first),
+                                     lanes_.begin() + static_cast<std::ptrdiff_t>(last),
+                                     [](const Lane& lane) { return lane.where == Where::at_warp; });
+      if (!waits) continue;
+      if (!meet(first, last)) return false;
+      met = true;
+    }
+    if (met) continue;
+    bool any = false;
+    for (Lane& lane : lanes_)
+      if (lane.where == Where::at_block) {
+        any = true;
+        ++lane.at;
+        lane.where = Where::running;
+      }
+    if (!any) return true;
+  }
+}
+
+bool Machine::run_lane(Lane& lane) {
+  thread_.thread_ = lane.place;
+  thread_.registers_.swap(lane.registers);
+  const auto& code = program_.code;
+  bool good = true;
+  for (;;) {
+    if (lane.at >= code.size()) {
+      lane.where = Where::done;
+      break;
+    }
+    if (++steps_ > most_steps) {
+      good = false;
+      break;
+    }
+    const Instruction& in = code[lane.at];
+    bool certain = true;
+    if (in.predicate >= 0) {
+      const Value& p = thread_.registers_[static_cast<std::size_t>(in.predicate)];
+      certain = p.known;
+      if (certain && ((p.bits & 1) != 0) == in.predicate_negated) {
+        ++lane.at;
+        continue;
+      }
+    }
+    const bool meeting = in.code == Code::shfl || in.code == Code::shuffle ||
+                         in.code == Code::vote || in.code == Code::redux ||
+                         in.code == Code::warp_barrier || in.code == Code::barrier;
+    if (meeting || in.code == Code::exit || in.code == Code::branch) {
+      good = certain && (in.code != Code::branch || in.target >= 0) &&
+             (in.exact || in.code != Code::barrier);
+      if (!good) break;
+      if (in.code == Code::branch) {
+        lane.at = static_cast<std::size_t>(in.target);
+        continue;
+      }
+      lane.where = in.code == Code::exit      ? Where::done
+                   : in.code == Code::barrier ? Where::at_block
+                                              : Where::at_warp;
+      break;
+    }
+    if (good = step(in, certain); !good) break;
+    ++lane.at;
+  }
+  thread_.registers_.swap(lane.registers);
+  return good;
+}
+
+void Machine::forget(const Argument& a) {
+  thread_.set(a, Value{}, true);
+  if (a.second >= 0) thread_.registers_[static_cast<std::size_t>(a.second)] = Value{};
+}
+
+bool Machine::step(const Instruction& in, bool certain) {
+  switch (in.code) {
+    case Code::load_global:
+    case Code::load_other:
+      return load(in, certain);
+    case Code::store_global:
+    case Code::store_other:
+      return store(in, certain);
+    case Code::atomic_global:
+    case Code::atomic_other:
+      return atomic(in, certain);
+    case Code::copy_async:
+      return copy(in, certain);
+    case Code::branch_indexed:
+    case Code::call:
+    case Code::tcgen_mma:
+    case Code::bulk_expect:
+    case Code::wait:
+      return false;
+    case Code::float_op:
+    case Code::unknown_result:
+    case Code::mma:
+    case Code::wgmma:
+    case Code::sad:
+      forget(in.arguments[0]);
+      return true;
+    case Code::nop:
+      return true;
+    default:
+      if (in.exact)
+        thread_.step(in, certain);
+      else
+        forget(in.arguments[0]);
+      return true;
+  }
+}
+
+Value Machine::shared_address(const Argument& a) const {
+  Value at;
+  if (a.variable) {
+    at.known = true;
+    at.bits = static_cast<std::uint64_t>(a.value);
+  } else if (a.index >= 0) {
+    at = thread_.address(a);
+    at.bits = Thread::mask(at.bits, 4);
+  }
+  return at;
+}
+
+bool Machine::load(const Instruction& in, bool certain) {
+  const Argument& to = in.arguments[0];
+  const int size = in.type.bytes;
+  Value at;
+  if (in.space == Space::global && in.arguments[1].index >= 0)
+    at = thread_.address(in.arguments[1]);
+  else if (in.space == Space::shared && !program_.opaque_shared)
+    at = shared_address(in.arguments[1]);
+  if (!certain || !at.known) {
+    forget(to);
+    return true;
+  }
+  auto element = [&](std::uint64_t i) {
+    const std::uint64_t address = at.bits + i * static_cast<std::uint64_t>(size);
+    Value v = in.space == Space::global ? global_.load(address, size, block_, false)
+                                        : shared_.load(address, size);
+    if (v.known && in.type.is_signed)
+      v.bits = static_cast<std::uint64_t>(Thread::extend(v.bits, size));
+    return v;
+  };
+  if (to.kind == Argument::Kind::list) {
+    const auto& items = program_.lists[static_cast<std::size_t>(to.index)];
+    for (std::size_t i = 0; i < items.size(); ++i) thread_.set(items[i], element(i), true);
+  } else {
+    thread_.set(to, element(0), true);
+  }
+  return true;
+}
+
+bool Machine::store(const Instruction& in, bool certain) {
+  if (in.bytes < 0) return false;  // by the copy engine
+  if (in.space == Space::other) return true;
+  const bool shared = in.space == Space::shared;
+  const Argument &to = in.arguments[0], &from = in.arguments[1];
+  const int size = in.type.bytes;
+  Value at = shared ? shared_address(to) : Value{};
+  if (!shared && to.index >= 0) at = thread_.address(to);
+  if (!at.known) {
+    if (shared || at.root < 0) return false;
+    std::uint64_t base = 0;
+    std::memcpy(&base, launch_.arguments[at.root], 8);
+    global_.blur(base);
+    return true;
+  }
+  auto put = [&](std::size_t i, const Argument& what) {
+    Value v = thread_.value(what);
+    v.known &= certain;
+    const std::uint64_t address = at.bits + i * static_cast<std::uint64_t>(size);
+    return shared ? shared_.store(address, size, v) : global_.store(address, size, v, block_);
+  };
+  if (from.kind != Argument::Kind::list) return put(0, from);
+  const auto& items = program_.lists[static_cast<std::size_t>(from.index)];
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (!put(i, items[i])) return false;
+  return true;
+}
+
+bool Machine::atomic(const Instruction& in, bool certain) {
+  // atom d, [a], b, c; red [a], b
+  const bool result = in.arguments[0].kind != Argument::Kind::memory;
+  const Argument* a = in.arguments + (result ? 1 : 0);
+  const bool shared = in.space == Space::shared;
+  const int size = in.type.bytes;
+  if (in.space == Space::other || in.vector > 1 || size > 8) return false;
+  Value at = shared ? shared_address(a[0]) : a[0].index >= 0 ? thread_.address(a[0]) : Value{};
+  if (!at.known) {
+    if (shared || at.root < 0) return false;
+    std::uint64_t base = 0;
+    std::memcpy(&base, launch_.arguments[at.root], 8);
+    global_.blur(base);
+    if (result) forget(in.arguments[0]);
+    return true;
+  }
+  Value before = shared ? shared_.load(at.bits, size) : global_.load(at.bits, size, block_, true);
+  Value after;
+  if (in.mode == Mode::compare_exchange) {
+    Value expected = thread_.value(a[1]);
+    if (before.known && expected.known)
+      after = Thread::mask(before.bits, size) == Thread::mask(expected.bits, size)
+                  ? thread_.value(a[2])
+                  : before;
+  } else {
+    after = combine(in.mode, in.type, before, thread_.value(a[1]));
+  }
+  after.known &= certain;
+  if (!(shared ? shared_.store(at.bits, size, after) : global_.store(at.bits, size, after, block_)))
+    return false;
+  if (result) {
+    if (before.known && in.type.is_signed)
+      before.bits = static_cast<std::uint64_t>(Thread::extend(before.bits, size));
+    thread_.set(in.arguments[0], before, certain);
+  }
+  return true;
+}
+
+// cp.async [shared], [global], size, size of the source; the rest is zeros.
+bool Machine::copy(const Instruction& in, bool certain) {
+  Value to = shared_address(in.arguments[0]);
+  Value from = in.arguments[1].index >= 0 ? thread_.address(in.arguments[1]) : Value{};
+  if (!to.known) return false;
+  Value taken{static_cast<std::uint64_t>(in.bytes), true, false, -1};
+  if (in.argument_count > 3) taken = thread_.value(in.arguments[3]);
+  for (int i = 0; i < in.bytes; ++i) {
+    const auto place = static_cast<std::uint64_t>(i);
+    Value v;
+    if (taken.known && place >= Thread::mask(taken.bits, 4))
+      v.known = true;
+    else if (taken.known && from.known)
+      v = global_.load(from.bits + place, 1, block_, false);
+    v.known &= certain;
+    if (!shared_.store(to.bits + place, 1, v)) return false;
+  }
+  return true;
+}
+
+}  // namespace maya::decode::ptx

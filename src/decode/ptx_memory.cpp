@@ -1,0 +1,122 @@
+#include "decode/ptx_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace maya::decode::ptx {
+
+Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, bool atomic) {
+  Value v;
+  if (bytes > 8 || blurred(address, bytes)) return v;
+  bool touched = false;
+  for (int i = 0; i < bytes && !touched; ++i) {
+    auto line = lines_.find((address + i) / line_bytes);
+    touched = line != lines_.end() && (line->second.written >> ((address + i) % line_bytes) & 1);
+  }
+  if (!touched) {
+    const void* from =
+        launch_.known ? launch_.known(address, static_cast<std::uint64_t>(bytes)) : nullptr;
+    if (from == nullptr) return v;
+    std::memcpy(&v.bits, from, static_cast<std::size_t>(bytes));
+    v.known = true;
+    return v;
+  }
+  std::byte out[8]{};
+  for (int i = 0; i < bytes; ++i) {
+    const std::uint64_t at = address + static_cast<std::uint64_t>(i), place = at % line_bytes;
+    auto found = lines_.find(at / line_bytes);
+    if (found != lines_.end() && (found->second.written >> place & 1)) {
+      const Line& line = found->second;
+      if (!(line.known >> place & 1)) return v;
+      if (!atomic && line.writer[place / word] != block + 1) return v;
+      out[i] = line.data[place];
+    } else {
+      const void* from = launch_.known ? launch_.known(at, 1) : nullptr;
+      if (from == nullptr) return v;
+      std::memcpy(&out[i], from, 1);
+    }
+  }
+  std::memcpy(&v.bits, out, sizeof out);
+  v.known = true;
+  return v;
+}
+
+bool GlobalMemory::store(std::uint64_t address, int bytes, const Value& value,
+                         std::uint32_t block) {
+  if (!launch_.extent || launch_.extent(address) < static_cast<std::uint64_t>(bytes)) return false;
+  const bool known = value.known && bytes <= 8;
+  wrote_known_ |= known;
+  for (int i = 0; i < bytes; ++i) {
+    const std::uint64_t at = address + static_cast<std::uint64_t>(i), place = at % line_bytes;
+    Line& line = lines_[at / line_bytes];
+    const std::uint64_t bit = std::uint64_t{1} << place;
+    std::uint32_t& writer = line.writer[place / word];
+    writer = writer == 0 || writer == block + 1 ? block + 1 : several;
+    line.written |= bit;
+    if (known) {
+      line.data[place] = static_cast<std::byte>(value.bits >> (8 * i) & 0xff);
+      line.known |= bit;
+    } else {
+      line.known &= ~bit;
+    }
+  }
+  return true;
+}
+
+void GlobalMemory::blur(std::uint64_t address) {
+  if (std::find(behind_.begin(), behind_.end(), address) == behind_.end())
+    behind_.push_back(address);
+}
+
+// In the same stretch of known bytes as something that was written at an unknown place.
+bool GlobalMemory::blurred(std::uint64_t address, int bytes) const {
+  constexpr std::uint64_t furthest = 1 << 20;
+  return std::any_of(behind_.begin(), behind_.end(), [&](std::uint64_t from) {
+    return address >= from && address - from < furthest && launch_.known &&
+           launch_.known(from, address - from + static_cast<std::uint64_t>(bytes)) != nullptr;
+  });
+}
+
+void GlobalMemory::effects(Effects& to) const {
+  std::vector<std::uint64_t> order;
+  order.reserve(lines_.size());
+  for (const auto& [number, line] : lines_) order.push_back(number);
+  std::sort(order.begin(), order.end());
+  for (std::uint64_t number : order) {
+    const Line& line = lines_.at(number);
+    for (std::uint64_t place = 0; place < line_bytes; ++place) {
+      if (!(line.written >> place & 1)) continue;
+      const std::uint64_t at = number * line_bytes + place;
+      const bool known = (line.known >> place & 1) && !blurred(at, 1);
+      if (to.ranges.empty() || to.ranges.back().known != known ||
+          to.ranges.back().address + to.ranges.back().bytes != at)
+        to.ranges.push_back({at, 0, known, to.data.size()});
+      ++to.ranges.back().bytes;
+      if (known) to.data.push_back(line.data[place]);
+    }
+  }
+  to.behind = behind_;
+}
+
+Value SharedMemory::load(std::uint64_t address, int bytes) const {
+  Value v;
+  if (bytes > 8 || address > data_.size() || data_.size() - address < std::uint64_t(bytes))
+    return v;
+  for (int i = 0; i < bytes; ++i)
+    if (!known_[address + static_cast<std::uint64_t>(i)]) return v;
+  std::memcpy(&v.bits, data_.data() + address, static_cast<std::size_t>(bytes));
+  v.known = true;
+  return v;
+}
+
+bool SharedMemory::store(std::uint64_t address, int bytes, const Value& value) {
+  if (address > data_.size() || data_.size() - address < std::uint64_t(bytes)) return false;
+  for (int i = 0; i < bytes; ++i) {
+    const std::uint64_t at = address + static_cast<std::uint64_t>(i);
+    known_[at] = value.known && bytes <= 8;
+    if (known_[at]) data_[at] = static_cast<std::byte>(value.bits >> (8 * i) & 0xff);
+  }
+  return true;
+}
+
+}  // namespace maya::decode::ptx

@@ -1,0 +1,63 @@
+// Memory as the threads of one launch see it: what was known before, and what they wrote since.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "decode/execution.h"
+#include "decode/ptx_thread.h"
+
+namespace maya::decode::ptx {
+
+// Global memory. Blocks run in no particular order on a GPU: a block that reads what another one
+// wrote in the same launch gets an unknown value, unless both use atomic operations.
+class GlobalMemory {
+ public:
+  explicit GlobalMemory(const Launch& launch) : launch_(launch) {}
+
+  // At most 8 bytes.
+  Value load(std::uint64_t address, int bytes, std::uint32_t block, bool atomic);
+  // False: nobody's memory.
+  bool store(std::uint64_t address, int bytes, const Value& value, std::uint32_t block);
+  // Something was written somewhere behind this address.
+  void blur(std::uint64_t address);
+
+  bool wrote_known() const { return wrote_known_; }
+  void effects(Effects& to) const;
+
+ private:
+  static constexpr std::uint64_t line_bytes = 64, word = 4;
+  static constexpr std::uint32_t several = ~std::uint32_t{0};
+  struct Line {
+    std::array<std::byte, line_bytes> data{};
+    std::uint64_t written{}, known{};                       // one bit per byte
+    std::array<std::uint32_t, line_bytes / word> writer{};  // block + 1
+  };
+  bool blurred(std::uint64_t address, int bytes) const;
+
+  const Launch& launch_;
+  std::unordered_map<std::uint64_t, Line> lines_;
+  std::vector<std::uint64_t> behind_;
+  bool wrote_known_{};
+};
+
+// Shared memory of one block.
+class SharedMemory {
+ public:
+  void reset(std::uint64_t bytes) {
+    data_.assign(bytes, {});
+    known_.assign(bytes, false);
+  }
+  Value load(std::uint64_t address, int bytes) const;
+  // False: beyond its end.
+  bool store(std::uint64_t address, int bytes, const Value& value);
+
+ private:
+  std::vector<std::byte> data_;
+  std::vector<bool> known_;
+};
+
+}  // namespace maya::decode::ptx

@@ -1,0 +1,70 @@
+#include "session/execution.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "session/calls.h"
+
+namespace maya::session {
+namespace {
+
+std::uint64_t pinned_from(std::uint64_t address) {
+  std::uint64_t base = 0, bytes = 0;
+  if (!is_pinned(reinterpret_cast<const void*>(address), &base, &bytes)) return 0;
+  return base + bytes - address;
+}
+
+// The host reads zeros where a value is not known, as it does in copies from the device.
+void write_host(std::uint64_t address, const std::byte* from, std::uint64_t bytes) {
+  bytes = std::min(bytes, pinned_from(address));
+  if (from != nullptr)
+    std::memcpy(reinterpret_cast<void*>(address), from, bytes);
+  else
+    std::memset(reinterpret_cast<void*>(address), 0, bytes);
+}
+
+}  // namespace
+
+std::uint64_t reachable(std::uint64_t address) {
+  State& s = state();
+  return s.memory.owns(address) ? s.memory.extent(address) : pinned_from(address);
+}
+
+const void* known_at(std::uint64_t address, std::uint64_t bytes) {
+  State& s = state();
+  if (s.memory.owns(address)) return s.values.known(address, bytes);
+  return pinned_from(address) >= bytes && bytes > 0 ? reinterpret_cast<const void*>(address)
+                                                    : nullptr;
+}
+
+bool meets_host_memory(const Function& function, void* const* arguments) {
+  if (function.kernel.ptx.empty() && function.kernel.image.empty()) return false;
+  const auto& sizes = function.code.parameter_sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 8) continue;
+    std::uint64_t word;
+    std::memcpy(&word, arguments[i], 8);
+    if (word > 0xffff && !state().memory.owns(word) && pinned_from(word) > 0) return true;
+  }
+  return false;
+}
+
+bool run_on_values(const Function& function, const decode::Launch& launch) {
+  const auto* executable = dynamic_cast<const decode::Executable*>(function.decoder.get());
+  decode::Effects effects;
+  if (executable == nullptr || !executable->execute(launch, effects)) return false;
+  State& s = state();
+  for (std::uint64_t address : effects.behind) s.values.forget_from(address);
+  for (const auto& range : effects.ranges) {
+    const std::byte* from = range.known ? effects.data.data() + range.data : nullptr;
+    if (!s.memory.owns(range.address))
+      write_host(range.address, from, range.bytes);
+    else if (from != nullptr && range.bytes <= s.settings.value_limit)
+      s.values.store(range.address, from, range.bytes);
+    else
+      s.values.forget(range.address, range.bytes);
+  }
+  return true;
+}
+
+}  // namespace maya::session
