@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps codebases validate matrix wheel clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,12 @@ sweeps: build   ## all operators of PyTorch's tests, language models of transfor
 	@tools/setup workloads
 	@.venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements/sweeps.txt
 	.venv/bin/python tests/sweeps/run.py
+
+# Clones of the code bases lie in SOURCES; what they import is in the environment BIN. NAMES are some of them.
+SOURCES ?= ../src
+BIN ?= .venv/bin
+codebases: program  ## public training code in SOURCES, unmodified (BIN=… its environment, NAMES="nanogpt dit")
+	$(BIN)/python tests/codebases/run.py --sources $(SOURCES) --bin $(BIN) $(NAMES)
 
 # `make matrix torch-2.1.2 torch-2.8.0`: the words after it are environments, not targets.
 ifeq (matrix,$(firstword $(MAKECMDGOALS)))

@@ -55,6 +55,7 @@ struct SteadySteps {
   // By updates or annotations rather than by what merely repeats: a program that loads weights
   // repeats itself too, and so do the micro-batches of a step whose update is still to come.
   bool certain{};
+  bool matrix_work{};  // products, convolutions, attention: not only loading or filling weights
 };
 SteadySteps steady_steps(trace::Recording recording);
 

@@ -2,6 +2,7 @@
 #include <functional>
 #include <utility>
 
+#include "collate/sequence.h"
 #include "collate/steps.h"
 #include "maya/collate.h"
 
@@ -25,9 +26,11 @@ job::Job steps_of(trace::Recording recording) {
 
 SteadySteps steady_steps(trace::Recording recording) {
   const job::Job job = steps_of(std::move(recording));
+  const Sequence sequence(job.classes[0].recording);
   return {static_cast<std::uint32_t>(std::count(job.measured.begin(), job.measured.end(), 1)),
           job.found_by != job::StepsFoundBy::period &&
-              job.found_by != job::StepsFoundBy::backward};
+              job.found_by != job::StepsFoundBy::backward,
+          sequence.heavy_between(0, sequence.size()) > 0};
 }
 
 void cut_to_common_steps(std::vector<trace::Recording>& recordings) {

@@ -107,10 +107,11 @@ bool StopAfter::enough_in(const std::string& path) {
   if (!recording) return false;
   const auto seen = collate::steady_steps(std::move(*recording));
   if (seen.certain) return seen.count >= steps_;
-  // Loading weights, building a model or a forward pass repeat themselves as well. Where there is an
-  // optimizer, so do the evaluation before the first step and the micro-batches of a step: its
-  // updates tell the steps, unless they happen where no recording shows them.
-  constexpr double settled_seconds = 30, settled_with_optimizer_seconds = 300;
+  // What merely repeats may be the program's work (an inference), and may be something else: weights
+  // are loaded or filled before there is any matrix product; where there is an optimizer, its
+  // updates tell the steps, and an evaluation before the first step or the micro-batches of a step
+  // do not, unless the updates happen where no recording shows them.
+  constexpr double settled_seconds = 30, doubtful_seconds = 300;
   if (seen.count < steps_) {
     periodic_since_.erase(path);
     return false;
@@ -119,7 +120,7 @@ bool StopAfter::enough_in(const std::string& path) {
   const double settled = now - periodic_since_.emplace(path, now).first->second;
   std::error_code ignored;
   const bool has_optimizer = fs::exists(directory_ + "/exchange/optimizer", ignored);
-  return settled > (has_optimizer ? settled_with_optimizer_seconds : settled_seconds);
+  return settled > (has_optimizer || !seen.matrix_work ? doubtful_seconds : settled_seconds);
 }
 
 bool StopAfter::enough() {
