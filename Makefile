@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps codebases validate matrix wheel clean help
+.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps codebases validate matrix wheel docs clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,7 @@ test-ray: build ## the search on a Ray cluster of local nodes (installs Ray into
 	.venv-ray/bin/python -m pytest -q tests/search/test_ray.py
 
 test: build     ## every test
+	@tools/setup debian chromium
 	@tools/setup workloads
 	ctest --test-dir build --output-on-failure --timeout 300 -j 2
 	.venv/bin/python -m pytest -q tests
@@ -117,6 +118,11 @@ tsan:           ## session and recorder with 16 threads under the thread sanitiz
 
 wheel: build    ## dist/maya-*.whl
 	.venv/bin/python -m pip wheel -q --no-deps -w dist .
+
+docs: build     ## the documentation as a site (build/site); a warning is an error
+	@[ -x build/docs-venv/bin/mkdocs ] || { .venv/bin/python -m venv build/docs-venv && \
+	  build/docs-venv/bin/pip install -q --disable-pip-version-check -r tools/requirements/docs.txt; }
+	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict --quiet
 
 clean:          ## forget the build, keep the venvs
 	rm -rf build dist
