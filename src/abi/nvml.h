@@ -198,6 +198,15 @@ enum nvmlGpuP2PCapsIndex_enum : int {
 };
 using nvmlGpuP2PCapsIndex_t = nvmlGpuP2PCapsIndex_enum;
 
+struct nvmlConfComputeSystemState_st {
+  unsigned int environment, ccFeature, devToolsMode;
+};
+
+struct nvmlSystemConfComputeSettings_v1_t {
+  unsigned int version;
+  unsigned int environment, ccFeature, devToolsMode, multiGpuMode;
+};
+
 struct nvmlGpuFabricInfo_t {
   unsigned char clusterUuid[16];
   nvmlReturn_t status;

@@ -29,6 +29,57 @@ TEST(Attention, Flash2ReadsItsParameters) {
   EXPECT_EQ(w.dtype, DType::bf16);
 }
 
+// Three sequences of an engine: two single tokens and a prompt that has 100 keys already.
+constexpr std::uint64_t starts_at = 0x7f0000001000, keys_at = 0x7f0000002000;
+const std::int32_t starts[] = {0, 1, 2, 52}, keys[] = {7000, 500, 150};
+const void* lengths(std::uint64_t address, std::uint64_t bytes) {
+  if (address >= starts_at && address + bytes <= starts_at + sizeof starts)
+    return reinterpret_cast<const char*>(starts) + (address - starts_at);
+  if (address >= keys_at && address + bytes <= keys_at + sizeof keys)
+    return reinterpret_cast<const char*>(keys) + (address - keys_at);
+  return nullptr;
+}
+
+void expect_the_three(const Attention& w) {
+  EXPECT_EQ(w.batch, 3);
+  EXPECT_EQ(w.heads, 32);
+  EXPECT_EQ(w.kv_heads, 8);
+  EXPECT_EQ(w.seq_q, 17);
+  const double pairs = 7000 + 500 + 50 * (150 - 49 / 2.0);
+  EXPECT_NEAR(3.0 * 17 * (static_cast<double>(w.seq_k) - 8), pairs, 30);
+}
+
+TEST(Attention, Flash2CountsTheKeysInUse) {
+  std::vector<std::byte> p(480);
+  put<std::int32_t>(p, 96, 32), put<std::int32_t>(p, 100, 8), put<std::int32_t>(p, 104, 4);
+  std::int32_t dims[] = {3, 50, 8192, 0, 128, 128, 8192, 128, 0, 52};
+  for (int i = 0; i < 10; ++i) put(p, 176 + 4 * i, dims[i]);
+  put(p, 216, 0.088388f), put(p, 220, 0.088388f * 1.442695f);
+  put(p, 224, starts_at), put(p, 232, std::uint64_t{0x7f0000009000}), put(p, 248, keys_at);
+  Call call(
+      "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, "
+      "cutlass::bfloat16_t, Flash_kernel_traits<128, 64, 128, 4, cutlass::bfloat16_t> >, true, "
+      "false, false, false, true, false, true, false>(flash::Flash_fwd_params)");
+  expect_the_three(call.raw(p).values(lengths).grid(1, 3, 32).work<Attention>());
+}
+
+TEST(Attention, Flash3CountsTheKeysInUseOfPages) {
+  std::vector<std::byte> p(800);
+  const std::int32_t q[] = {52, 128, 32, 1}, k[] = {16, 128, 8, 4096};
+  for (int i = 0; i < 4; ++i) put(p, 8 + 4 * i, q[i]), put(p, 64 + 4 * i, k[i]);
+  put(p, 600, starts_at), put(p, 632, keys_at);
+  const std::string name =
+      "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::"
+      "CollectiveMainloopFwdSm90<2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, "
+      "cute::tuple<cute::C<128>, cute::C<128>, cute::C<128> >, 128, cutlass::bfloat16_t, float, "
+      "cutlass::arch::Sm90, true, false, false, true, true, false> > > >(Params)";
+  Call call(name);
+  expect_the_three(call.raw(p).values(lengths).grid(132).work<Attention>());
+  // Without their values nobody knows how long the contexts are, and that is said.
+  Call blind(name);
+  EXPECT_FALSE(blind.raw(p).grid(132).decode().recognised);
+}
+
 TEST(Attention, MemoryEfficientReadsItsParameters) {
   std::vector<std::byte> p(280);
   std::int32_t dims[] = {64, 64, 1000, 900, 900, 1};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "decode/lengths.h"
 #include "decode/rule.h"
 
 namespace maya::decode {
@@ -35,6 +36,7 @@ struct FlashSizes {
   std::int64_t batch{}, heads{}, kv_heads{}, seq_q{}, seq_k{}, head_dim{};
   std::int64_t total_q{};
   std::uint64_t cu_q{}, cu_k{};
+  std::uint64_t behind[2]{};  // what follows them: keys in use per sequence, in one of the two
   std::int32_t window_left{-1};
 };
 
@@ -53,6 +55,8 @@ class Flash2 : public Decoder {
     if (capacity < 64) return 0;
     FlashSizes s;
     if (!sizes(a, s)) return 0;
+    if (auto used = in_use(a, s))
+      s.batch = used->batch, s.seq_q = used->seq_q, s.seq_k = used->seq_k;
     std::int64_t words[8] = {
         s.batch,    s.heads,
         s.kv_heads, s.seq_q,
@@ -76,7 +80,10 @@ class Flash2 : public Decoder {
       d.recognised = launch.arguments == nullptr;
     }
     std::int64_t seq_q = s.seq_q, seq_k = s.seq_k;
-    if (s.cu_q) varlen(a, s, seq_q, seq_k);
+    if (auto used = in_use(a, s))
+      s.batch = used->batch, seq_q = used->seq_q, seq_k = used->seq_k;
+    else if (s.cu_q)
+      varlen(a, s, seq_q, seq_k);
     if (part == Part::forward || part == Part::backward) {
       Attention work;
       work.batch = s.batch;
@@ -177,8 +184,25 @@ class Flash2 : public Decoder {
     std::size_t cu = (scales + 8 + 7) / 8 * 8;
     s.cu_q = a.pointer(0, cu);
     s.cu_k = a.pointer(0, cu + 8);
+    if (cu + 32 <= total) s.behind[0] = a.pointer(0, cu + 16), s.behind[1] = a.pointer(0, cu + 24);
     if (total >= 440 && at == 176 && knew) s.window_left = a.at<std::int32_t>(0, 388);
     return true;
+  }
+
+  // Engines keep keys in pages and say how many of them each sequence uses.
+  std::optional<Lengths> in_use(const Arguments& a, const FlashSizes& s) const {
+    const Launch& launch = a.launch();
+    if (!s.cu_q || launch.known == nullptr || part != Part::forward) return std::nullopt;
+    const auto count = static_cast<std::uint64_t>(s.batch);
+    const auto* starts = static_cast<const std::int32_t*>(launch.known(s.cu_q, (count + 1) * 4));
+    if (starts == nullptr || starts[0] != 0) return std::nullopt;
+    for (std::uint64_t address : s.behind) {
+      if (address < 0x10000) continue;
+      const auto* keys = static_cast<const std::int32_t*>(launch.known(address, count * 4));
+      if (keys == nullptr || *std::max_element(keys, keys + count) > s.seq_k) continue;
+      if (auto lengths = typical_lengths(starts, keys, s.batch, causal)) return lengths;
+    }
+    return std::nullopt;
   }
 
   // Packed sequences: the lengths whose squares add up to the real ones, where these are known.

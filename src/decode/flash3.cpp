@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "decode/lengths.h"
 #include "decode/rule.h"
 
 namespace maya::decode {
@@ -21,6 +22,7 @@ class Flash3 : public Decoder {
     Arguments a(launch);
     std::int64_t s[6];
     if (capacity < sizeof s || !shapes(a, s)) return 0;
+    use_lengths(a, s);
     std::memcpy(out, s, sizeof s);
     return sizeof s;
   }
@@ -31,6 +33,8 @@ class Flash3 : public Decoder {
     d.op.geometry = launch.geometry;
     std::int64_t s[6]{};
     bool found = shapes(a, s);
+    // Pages alone do not tell how many keys there are: the queries look at each other, at least.
+    if (found && !use_lengths(a, s) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
     if (helper) {
       Pointwise work;
       work.elements = s[0] * s[1] * s[2] * s[3];
@@ -63,6 +67,38 @@ class Flash3 : public Decoder {
  private:
   mutable std::atomic<std::int64_t> at_{-1};  // position of Q's shape and of K's, packed
 
+  // The batch of K's shape is not Q's.
+  bool paged(const Arguments& a) const {
+    const std::int64_t known = at_.load(std::memory_order_relaxed);
+    std::int64_t q[4], k[4];
+    return known >= 0 && shape_at(a, static_cast<std::size_t>(known >> 32), q) &&
+           shape_at(a, static_cast<std::size_t>(known & 0xffffffff), k) && q[3] != k[3];
+  }
+
+  // Behind the shapes stand cu_seqlens_q, cu_seqlens_k, cu_seqlens_k_new, seqused_q, seqused_k.
+  // Where the first is known, it is recognised: it ends with the number of queries, Q's length.
+  bool use_lengths(const Arguments& a, std::int64_t* s) const {
+    const Launch& launch = a.launch();
+    const std::size_t total = a.size(0);
+    if (backward || launch.known == nullptr || s[3] != 1) return false;
+    for (std::size_t at = 0; at + 40 <= total; at += 8) {
+      const std::uint64_t starts_at = a.pointer(0, at);
+      const std::int64_t batch = sequences_in(launch, starts_at, s[0]);
+      if (batch == 0) continue;
+      const auto count = static_cast<std::uint64_t>(batch);
+      const auto* starts =
+          static_cast<const std::int32_t*>(launch.known(starts_at, (count + 1) * 4));
+      const std::uint64_t keys_at = a.pointer(0, at + 32);
+      const void* keys = keys_at > 0xffff ? launch.known(keys_at, count * 4) : nullptr;
+      if (starts == nullptr || keys == nullptr) continue;
+      auto lengths = typical_lengths(starts, static_cast<const std::int32_t*>(keys), batch, causal);
+      if (!lengths) continue;
+      s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
+      return true;
+    }
+    return false;
+  }
+
   bool shape_at(const Arguments& a, std::size_t at, std::int64_t* s) const {
     for (int i = 0; i < 4; ++i) {
       s[i] = a.at<std::int32_t>(0, at + 4 * i);
@@ -85,7 +121,9 @@ class Flash3 : public Decoder {
       for (std::size_t at = 0; at + 16 <= total && !found; at += 4) {
         if (!shape_at(a, at, q)) continue;
         for (std::size_t next = at + 16; next + 16 <= total && next < at + 768; next += 4) {
-          if (!shape_at(a, next, k) || k[1] != q[1] || k[3] != q[3] || q[2] % k[2]) continue;
+          if (!shape_at(a, next, k) || k[1] != q[1] || q[2] % k[2]) continue;
+          // Keys in pages have the page's length and the number of pages in place of the batch's.
+          if (k[3] != q[3] && (q[3] != 1 || backward)) continue;
           qa = at, ka = next, found = true;
           break;
         }

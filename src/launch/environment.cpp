@@ -35,6 +35,22 @@ Result<std::string> preload_list(const Installation& installation) {
   return fmt::format("{}", fmt::join(names, ":"));
 }
 
+// What serving engines and their kernel libraries compile and measure is kept in caches of their
+// own. Choices that were timed on an emulated GPU must not be read by a run on a real one.
+void keep_caches_apart(Environment& user, const std::string& run_directory) {
+  const std::string caches = run_directory + "/caches";
+  static constexpr struct {
+    const char *variable, *folder;
+  } redirected[] = {{"VLLM_CACHE_ROOT", "/vllm"},
+                    {"SGLANG_CACHE_DIR", "/sglang"},
+                    {"SGLANG_JIT_CACHE_DIR", "/sglang-jit"},
+                    {"SGLANG_DG_CACHE_DIR", "/deep_gemm"},
+                    {"DG_JIT_CACHE_DIR", "/deep_gemm"},
+                    {"FLASHINFER_WORKSPACE_BASE", "/flashinfer"},
+                    {"TILELANG_CACHE_DIR", "/tilelang"}};
+  for (const auto& [variable, folder] : redirected) user.emplace(variable, caches + folder);
+}
+
 }  // namespace
 
 Environment current_environment() {
@@ -63,6 +79,7 @@ Result<Environment> training_environment(Environment user, const Installation& i
   // What our NVRTC "compiles" has no code: it must not stay in a cache that runs on GPUs read.
   user["USE_PYTORCH_KERNEL_CACHE"] = "0";
   user["CUPY_CACHE_IN_MEMORY"] = "1";
+  keep_caches_apart(user, settings.run_directory);
   user["MAYA_RUN_DIR"] = settings.run_directory;
   user["MAYA_LIB_DIR"] = installation.libraries;
   user["MAYA_CATALOG"] = settings.catalogue;

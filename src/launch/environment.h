@@ -27,6 +27,8 @@ struct Settings {
 //   LD_PRELOAD           every emulated library, then what the user preloads
 //   LD_LIBRARY_PATH, PATH, TRITON_LIBCUDA_PATH   our directories first
 //   USE_PYTORCH_KERNEL_CACHE, CUPY_CACHE_IN_MEMORY   nothing compiled here outlives the run
+//   VLLM_CACHE_ROOT, FLASHINFER_WORKSPACE_BASE, …   unless set: caches of serving engines, apart
+//                        from those of runs on real GPUs
 //   MAYA_RUN_DIR, MAYA_LIB_DIR, MAYA_CATALOG
 //   MAYA_RANKS, MAYA_PLACES   where only some ranks run
 //   PET_MASTER_PORT      unless set: two runs at once must not meet on torchrun's default port

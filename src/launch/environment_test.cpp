@@ -35,6 +35,16 @@ TEST(Environment, AUsersPortIsKept) {
   EXPECT_EQ(made->at("PET_MASTER_PORT"), "29500");
 }
 
+TEST(Environment, CachesOfServingEnginesStayInTheRunDirectoryUnlessTheUserNamesThem) {
+  auto made = training_environment({{"VLLM_CACHE_ROOT", "/mine"}}, installation,
+                                   {"/runs/1", "/opt/catalog", 0});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->at("VLLM_CACHE_ROOT"), "/mine");
+  EXPECT_EQ(made->at("FLASHINFER_WORKSPACE_BASE"), "/runs/1/caches/flashinfer");
+  EXPECT_EQ(made->at("SGLANG_CACHE_DIR"), "/runs/1/caches/sglang");
+  EXPECT_EQ(made->at("DG_JIT_CACHE_DIR"), "/runs/1/caches/deep_gemm");
+}
+
 TEST(Environment, ASpaceInThePathIsFoundByBareName) {
   Installation spaced = installation;
   spaced.libraries = "/opt/my tools/lib";

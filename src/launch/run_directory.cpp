@@ -50,7 +50,7 @@ constexpr const char* manifest_title =
 constexpr const char* fixed_names[] = {
     "run.toml",    "device.txt",       "notes.txt", "unreached.txt", "prediction.json",
     "report.html", "timeline.pftrace", "stop",      "first.maya",    "exchange/",
-    "ptx/"};
+    "ptx/",        "caches/"};
 
 std::string read_small(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

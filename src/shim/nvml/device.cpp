@@ -117,6 +117,19 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int* version) {
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return nvmlSystemGetCudaDriverVersion(version);
 }
+// Confidential computing is switched off: engines ask before they use pinned memory.
+nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_st* state) {
+  if (!state) return NVML_ERROR_INVALID_ARGUMENT;
+  *state = {};
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_v1_t* settings) {
+  if (!settings) return NVML_ERROR_INVALID_ARGUMENT;
+  constexpr unsigned first = sizeof(nvmlSystemConfComputeSettings_v1_t) | 1u << 24;
+  if (settings->version != first) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  *settings = {first, 0, 0, 0, 0};
+  return NVML_SUCCESS;
+}
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* text, unsigned size) {
   char path[64], name[256] = {};
   std::snprintf(path, sizeof path, "/proc/%u/comm", pid);

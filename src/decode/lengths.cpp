@@ -1,0 +1,58 @@
+#include "decode/lengths.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace maya::decode {
+
+std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
+                                       std::int64_t batch, bool causal) {
+  double pairs = 0, queries = 0, all_keys = 0;
+  std::int64_t sequences = 0;
+  bool alike = true;  // every token is a query: nothing was kept from earlier
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const double q = double(starts[i + 1]) - starts[i], k = keys[i];
+    if (q < 0 || k < 0) return std::nullopt;
+    if (q == 0 || k == 0) continue;
+    if (q > k && causal) return std::nullopt;
+    ++sequences;
+    alike &= q == k;
+    queries += q, all_keys += k;
+    pairs += q * (causal ? k - (q - 1) / 2 : k);
+  }
+  if (sequences == 0) return std::nullopt;
+  const auto n = static_cast<double>(sequences);
+  Lengths out;
+  out.batch = sequences;
+  if (alike) {
+    // Squares: q · (q + 1) / 2 under a causal mask, q · q without.
+    const double mean = pairs / n;
+    const double side = causal ? std::sqrt(2 * mean + 0.25) - 0.5 : std::sqrt(mean);
+    out.seq_q = out.seq_k = std::max<std::int64_t>(1, std::llround(side));
+    return out;
+  }
+  out.seq_q = std::max<std::int64_t>(1, std::llround(queries / n));
+  const auto q = static_cast<double>(out.seq_q);
+  const double k = pairs / n / q + (causal ? (q - 1) / 2 : 0);
+  out.seq_k = std::max<std::int64_t>(out.seq_q, std::llround(k));
+  return out;
+}
+
+std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total) {
+  if (launch.known == nullptr || starts < 0x10000 || starts % 4 != 0 || total < 1) return 0;
+  constexpr std::int64_t most = 1 << 16;
+  std::int32_t before = 0;
+  for (std::int64_t i = 0; i <= most; ++i) {
+    const void* at = launch.known(starts + static_cast<std::uint64_t>(4 * i), 4);
+    if (at == nullptr) return 0;
+    std::int32_t now = 0;
+    std::memcpy(&now, at, 4);
+    if (i == 0 ? now != 0 : now < before || now > total) return 0;
+    if (now == total) return i;
+    before = now;
+  }
+  return 0;
+}
+
+}  // namespace maya::decode

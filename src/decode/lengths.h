@@ -1,0 +1,30 @@
+// Lengths of sequences that one attention kernel works on together.
+//
+// A batch of a serving engine holds sequences of many lengths: prompts that are read for the first
+// time, and single tokens that look back on thousands. What the kernel computes is the sum of
+// queries · keys over the sequences, and what it reads is the sum of the keys. One query and one
+// key length with the same sums stand for all of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "decode/decode.h"
+
+namespace maya::decode {
+
+struct Lengths {
+  std::int64_t batch{}, seq_q{}, seq_k{};
+};
+
+// `starts`: where each sequence's queries begin, batch + 1 numbers from 0 on; `keys`: how many keys
+// each has. Empty where the numbers cannot be lengths.
+std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
+                                       std::int64_t batch, bool causal);
+
+// The sequences in a list of starts at this address, if its values are known: from 0, never
+// falling, up to `total`. Sequences of no length at the end, which engines fill up their batches
+// with, do not count. 0: not such a list.
+std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total);
+
+}  // namespace maya::decode

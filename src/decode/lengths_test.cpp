@@ -1,0 +1,74 @@
+#include "decode/lengths.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace maya::decode {
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+TEST(Lengths, SingleTokensLookBackOnTheMeanOfTheirContexts) {
+  Numbers starts{0, 1, 2, 3}, keys{100, 7000, 400};
+  auto l = typical_lengths(starts.data(), keys.data(), 3, true);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->batch, 3);
+  EXPECT_EQ(l->seq_q, 1);
+  EXPECT_EQ(l->seq_k, 2500);
+}
+
+TEST(Lengths, PromptsKeepTheSumOfTheirSquares) {
+  Numbers starts{0, 100, 400}, keys{100, 300};
+  auto l = typical_lengths(starts.data(), keys.data(), 2, true);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->seq_q, l->seq_k);
+  const double pairs = 100 * 101 / 2 + 300 * 301 / 2;
+  EXPECT_NEAR(static_cast<double>(2 * l->seq_q * (l->seq_q + 1) / 2), pairs, 0.01 * pairs);
+}
+
+TEST(Lengths, APromptAmongSingleTokensKeepsQueriesTimesKeys) {
+  Numbers starts{0}, keys;
+  for (int i = 0; i < 63; ++i) starts.push_back(i + 1), keys.push_back(1000);
+  starts.push_back(63 + 2048), keys.push_back(2048);
+  auto l = typical_lengths(starts.data(), keys.data(), 64, true);
+  ASSERT_TRUE(l);
+  const double pairs = 63 * 1000 + 2048.0 * 2049 / 2;
+  const auto q = static_cast<double>(l->seq_q), k = static_cast<double>(l->seq_k);
+  EXPECT_NEAR(64 * q * (k - (q - 1) / 2), pairs, 0.02 * pairs);
+  EXPECT_NEAR(64 * k, 63 * 1000 + 2048, 0.05 * 65048);  // and nearly the keys that are read
+}
+
+TEST(Lengths, EmptyPlacesOfABatchDoNotCount) {
+  Numbers starts{0, 1, 2, 2, 2}, keys{50, 70, 0, 0};
+  auto l = typical_lengths(starts.data(), keys.data(), 4, true);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->batch, 2);
+  EXPECT_EQ(l->seq_k, 60);
+  Numbers falling{0, 5, 3}, more{9, 9}, fewer{3, 9};
+  EXPECT_FALSE(typical_lengths(falling.data(), more.data(), 2, true));
+  Numbers fine{0, 5, 8};
+  EXPECT_FALSE(typical_lengths(fine.data(), fewer.data(), 2, true));  // more queries than keys
+}
+
+Numbers memory;
+constexpr std::uint64_t base = 0x7f0000000000;
+const void* known(std::uint64_t address, std::uint64_t bytes) {
+  if (address < base || address + bytes > base + memory.size() * 4) return nullptr;
+  return reinterpret_cast<const char*>(memory.data()) + (address - base);
+}
+
+TEST(Lengths, ListsOfStartsAreRecognisedByTheirEnd) {
+  Launch launch;
+  launch.known = known;
+  memory = {0, 3, 4, 9, 9, 9, 77};
+  EXPECT_EQ(sequences_in(launch, base, 9), 3);
+  EXPECT_EQ(sequences_in(launch, base, 8), 0);
+  EXPECT_EQ(sequences_in(launch, base + 4, 9), 0);
+  EXPECT_EQ(sequences_in(launch, base, 100), 0);
+  EXPECT_EQ(sequences_in(launch, 7, 9), 0);
+}
+
+}  // namespace
+}  // namespace maya::decode
