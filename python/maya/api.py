@@ -63,7 +63,7 @@ class Run:
 
     def timeline(self) -> Timeline:
         """The predicted timeline on the cluster of the run."""
-        return Timeline.from_json(engine.ask("timeline", run=str(self.directory)))
+        return Timeline.from_json(engine.ask("timeline", run=os.path.abspath(self.directory)))
 
     @property
     def report(self) -> pathlib.Path:
@@ -133,6 +133,11 @@ def run(command: Sequence[str], cluster: str = "dgx-h100", out: PathLike | None 
     return made
 
 
+def _absolute(cluster: str | None) -> str | None:
+    """A cluster's file by its whole path; a name of the catalogue as it is."""
+    return os.path.abspath(cluster) if cluster and os.path.isfile(cluster) else cluster
+
+
 def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, Any] | None = None, *,
             steps: int | str | None = None, calibration: PathLike | None = None, **settings: Any) -> Prediction:
     """Simulates a recording again, on another cluster or with other settings. Nothing is written.
@@ -146,12 +151,13 @@ def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, A
     >>> faster.step.ms <= maya.predict("maya-runs/demo").step.ms
     True
     """
-    question: dict[str, Any] = {"run": os.fspath(run), "cluster": cluster,
+    # The engine is another process: it has the working directory of its start, not today's.
+    question: dict[str, Any] = {"run": os.path.abspath(run), "cluster": _absolute(cluster),
                                 "set": {k: str(v) for k, v in {**(set or {}), **settings}.items()}}
     if steps is not None:
         question["steps"] = str(steps)
     if calibration is not None:
-        question["calibration"] = os.fspath(calibration)
+        question["calibration"] = os.path.abspath(calibration)
     return Prediction.from_json(engine.ask("predict", **question), os.fspath(run), question)
 
 
@@ -185,7 +191,7 @@ def estimate(op: str, gpu: str = "h100-sxm", calibration: PathLike | None = None
     True
     """
     words = [*op.split(), *(f"{key}={value}" for key, value in keys.items())]
-    answer = engine.ask("estimate", op=words, gpu=gpu, calibration=os.fspath(calibration) if calibration else "")
+    answer = engine.ask("estimate", op=words, gpu=gpu, calibration=os.path.abspath(calibration) if calibration else "")
     return Estimate(answer["op"], answer["gpu"], answer["predicted_us"], answer["low_us"], answer["high_us"], answer["origin"],
                     answer["tflops"], answer["gbps"], answer["peak_share"], answer["warning"])
 
@@ -199,7 +205,7 @@ def net(cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, 
     >>> table.ranks
     16
     """
-    answer = engine.ask("net", cluster=cluster, collective=collective, sizes=sizes, ranks=ranks,
+    answer = engine.ask("net", cluster=_absolute(cluster), collective=collective, sizes=sizes, ranks=ranks,
                         set={k: str(v) for k, v in (set or {}).items()})
     rows = [NetRow(us=row.pop("time_us"), **row) for row in answer["rows"]]
     return NetTable(answer["cluster"], answer["collective"], answer["ranks"], rows)

@@ -113,14 +113,21 @@ bool StopAfter::enough_in(const std::string& path) {
   // do not, unless the updates happen where no recording shows them.
   constexpr double settled_seconds = 30, doubtful_seconds = 300;
   if (seen.count < steps_) {
-    periodic_since_.erase(path);
+    repeating_.erase(path);
     return false;
   }
   const double now = seconds(CLOCK_MONOTONIC);
-  const double settled = now - periodic_since_.emplace(path, now).first->second;
+  Repeating& repeating = repeating_.try_emplace(path, seen.count, now, 0.0).first->second;
+  // A program that compiles or waits for minutes does not repeat anything in that time.
+  constexpr double longest_step = 10;
+  if (seen.count > repeating.count) {
+    repeating.seconds += std::min(now - repeating.last, longest_step);
+    repeating.count = seen.count;
+    repeating.last = now;
+  }
   std::error_code ignored;
   const bool has_optimizer = fs::exists(directory_ + "/exchange/optimizer", ignored);
-  return settled > (has_optimizer || !seen.matrix_work ? doubtful_seconds : settled_seconds);
+  return repeating.seconds > (has_optimizer || !seen.matrix_work ? doubtful_seconds : settled_seconds);
 }
 
 bool StopAfter::enough() {

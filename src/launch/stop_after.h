@@ -44,8 +44,12 @@ class StopAfter {
   std::vector<int> ranks_;
   std::atomic<std::uint32_t>* word_{};
   std::string failure_;
-  // Steps that are found by their period alone must have been seen for a while.
-  std::map<std::string, double> periodic_since_;
+  // What merely repeats: for how long it has done so while the program went on repeating it.
+  struct Repeating {
+    std::uint32_t count{};
+    double last{}, seconds{};  // when one more was seen; in all
+  };
+  std::map<std::string, Repeating> repeating_;
   std::string behind_;  // the recording that had too few: looked at first
 
   std::atomic<bool> reached_{};

@@ -142,12 +142,18 @@ Layer output_layer(const Intake& intake) {
   Layer best{0, 0};
   for (const auto& [layer, rows] : intake.forward)
     if (layer.first * layer.second > best.first * best.second) best = layer;
+  auto trained_once = [&](const Layer& layer, const Rows& rows) {
+    return 2 * rows.calls <= most_calls && rows_of(intake.backward, layer.second, layer.first) > 0;
+  };
   const auto found = intake.forward.find(best);
-  const bool wide = best.first >= 2 * best.second;
-  return found != intake.forward.end() && wide && 2 * found->second.calls <= most_calls &&
-                 rows_of(intake.backward, best.second, best.first) > 0
-             ? best
-             : Layer{0, 0};
+  if (found != intake.forward.end() && best.first >= 2 * best.second &&
+      trained_once(best, found->second))
+    return best;
+  // A vocabulary of characters is narrower than the model: then it is the only such layer.
+  std::vector<Layer> once;
+  for (const auto& [layer, rows] : intake.forward)
+    if (trained_once(layer, rows)) once.push_back(layer);
+  return once.size() == 1 ? once[0] : Layer{0, 0};
 }
 
 double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& sum) {

@@ -46,6 +46,7 @@ struct Model {
   bool looks_up{true}, has_output{true}, trains{true};
   bool compiled{};
   int layers{4};
+  std::int64_t words{vocabulary};
 };
 
 void micro_batch(RecordingBuilder& r, std::int64_t tokens, const Model& model = {},
@@ -60,12 +61,12 @@ void micro_batch(RecordingBuilder& r, std::int64_t tokens, const Model& model = 
     launch(r, product(width, tokens, 4 * width));
     if (reduce_over != UINT16_MAX) r.collective(reduce_over, 2 * width * tokens);
   }
-  if (model.has_output) launch(r, product(vocabulary, tokens, width));
+  if (model.has_output) launch(r, product(model.words, tokens, width));
   if (!model.trains) return;
   r.thread(autograd);
   if (model.has_output) {
-    launch(r, product(width, tokens, vocabulary));
-    launch(r, product(width, vocabulary, tokens));
+    launch(r, product(width, tokens, model.words));
+    launch(r, product(width, model.words, tokens));
   }
   for (int l = 0; l < model.layers; ++l) launch(r, product(4 * width, tokens, width));
   r.thread(program);
@@ -94,6 +95,18 @@ TEST(Throughput, ACompiledModelLooksUpInAFusedKernel) {
   RecordingBuilder r;
   Model model;
   model.compiled = true;
+  for (int micro = 0; micro < 2; ++micro) micro_batch(r, 1024, model);
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
+}
+
+TEST(Throughput, ACompiledModelMayHaveAVocabularyOfCharacters) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Model model;
+  model.compiled = true;
+  model.words = 65;
   for (int micro = 0; micro < 2; ++micro) micro_batch(r, 1024, model);
   measure(job, r, {0});
   EXPECT_EQ(found(job).unit, "tokens");

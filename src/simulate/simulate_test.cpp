@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "collate/testing/recording_builder.h"
@@ -86,6 +87,36 @@ TEST(Simulate, ExposedAllReduceStartsWithTheLastRank) {
   EXPECT_EQ(t.critical_path[0].rank_class, 1u);
   EXPECT_EQ(t.critical_path[0].end_ns - t.critical_path[0].start_ns, 700);
   EXPECT_EQ(t.critical_path[1].what, simulate::CriticalLink::What::communication);
+}
+
+TEST(Simulate, OfALargeJobTheFirstAndTheLastClassAreShown) {
+  std::vector<trace::Recording> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    RecordingBuilder r(rank, 4);
+    auto world = r.communicator(5, {0, 1, 2, 3});
+    for (int i = 0; i < 10 + rank; ++i) r.kernel(100);
+    r.collective(world, 400);
+    ranks.push_back(r.done());
+  }
+  const job::Job job = collated(std::move(ranks));
+  ASSERT_EQ(job.classes.size(), 4u);
+  const catalog::Cluster cluster = plain_cluster();
+  simulate::Options options;
+  options.keep_spans = true;
+  options.most_spans = 12;
+  auto t = simulate::simulate(job, cluster, testing::SizeEstimator(),
+                              testing::SizeNetwork(cluster.gpus_per_node, 0), options);
+  ASSERT_TRUE(t);
+  std::vector<std::int32_t> shown;
+  for (const simulate::Span& span : t->spans) {
+    const std::int32_t rank = job.classes[span.rank_class].representative;
+    if (std::find(shown.begin(), shown.end(), rank) == shown.end()) shown.push_back(rank);
+  }
+  std::sort(shown.begin(), shown.end());
+  EXPECT_EQ(shown, (std::vector<std::int32_t>{0, 3}));
+  ASSERT_EQ(t->notes.size(), 1u);
+  EXPECT_NE(t->notes[0].find("2 of 4 groups of ranks"), std::string::npos);
+  EXPECT_EQ(t->end_ns, run(job).end_ns);
 }
 
 // Pipeline of p stages and m micro-batches, forward only: (m + p - 1) slots, of which p - 1 are

@@ -43,6 +43,9 @@ def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, argumen
     assert b["world_size"] == ranks
     assert b["step"]["ms"] == pytest.approx(a["step"]["ms"], rel=0.005)
     assert memory(b) == memory(a)
+    if schedule == "1f1b":
+        assert sum(stage["recorded"] for stage in b["stages"]) == len(part.recordings)
+        assert sum(stage["ranks"] for stage in b["stages"]) == ranks
 
 
 @LONG
