@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: program build demo demo-search test test-ray lint format bench fuzz attack tsan workloads scale sweeps codebases validate matrix wheel docs clean help
+.PHONY: program build demo demo-search test test-ray lint format bench clock-agreement fuzz attack tsan workloads scale sweeps codebases validate matrix wheel docs clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,6 +94,10 @@ bench: build    ## the figures of bench/, as ratios
 	cmake --preset default -DMAYA_BENCH=ON >/dev/null
 	cmake --build --preset default
 	bench/run
+
+clock-agreement: program ## virtual time: scripts' own step times against the prediction, 1 to 8 ranks; 1000 random programs
+	.venv/bin/python tests/clock/agreement.py
+	.venv/bin/maya run --quiet --clock virtual --no-predict --out $$(mktemp -d)/run -- .venv/bin/python tests/clock/random_programs.py 1000
 
 fuzz:           ## a minute of each fuzzer (the tests try a fixed set of damaged inputs)
 	@tools/setup debian clang

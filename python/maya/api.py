@@ -240,7 +240,7 @@ def page(prediction: Prediction) -> str:
 def _question(prediction: Prediction) -> dict:
     if not prediction.run:
         raise MayaError("this prediction was read from a file: only one of a run has a timeline")
-    return prediction.question or {"run": prediction.run}
+    return prediction.question or {"run": os.path.abspath(prediction.run)}
 
 
 def _prediction(one: Any) -> Prediction:

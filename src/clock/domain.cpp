@@ -205,6 +205,13 @@ void Domain::tell() {
   if (header_->news_waiters.load() > 0) futex_wake(header_->news);
 }
 
+void Domain::count_arrival() {
+  ++header_->arrivals;
+  tell();
+}
+
+std::uint32_t Domain::arrivals() const { return header_->arrivals.load(); }
+
 Domain::BoardPage* Domain::page(std::uint64_t key, bool make) const {
   if (key == 0) key = 1;
   for (std::uint32_t i = 0; i < most_boards; ++i) {

@@ -86,6 +86,8 @@ class Domain {
   std::uint32_t news() const;
   void await_news(std::uint32_t seen, std::int64_t ns);
   void tell();
+  void count_arrival();
+  std::uint32_t arrivals() const;
 
   struct Header;
   Header& header() { return *header_; }
@@ -122,7 +124,7 @@ struct Domain::Header {
   std::atomic<std::int64_t> now;
   std::atomic<std::uint32_t> places, members;
   std::atomic<std::uint32_t> bell;         // a futex for the arbiter
-  std::atomic<std::uint32_t> news, news_waiters;
+  std::atomic<std::uint32_t> news, news_waiters, arrivals;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;
 };

@@ -56,6 +56,7 @@ using ExecWith = int(const char*, char* const*, char* const*);
 using Spawn = int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
                   char* const*, char* const*);
 constinit const Next<ExecWith> real_execve("execve"), real_execvpe("execvpe");
+constinit const Next<pid_t()> real_fork("fork");
 constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp");
 
 // Looked up when the library is loaded: between fork and exec it would be too late.
@@ -69,6 +70,12 @@ constinit const Next<Spawn> real_spawn("posix_spawn"), real_spawnp("posix_spawnp
 }  // namespace maya::session
 
 using maya::session::handled;
+
+MAYA_WRAPPER pid_t fork() noexcept {
+  const pid_t made = maya::session::real_fork.get()();
+  if (made > 0) maya::session::child_starts(made);
+  return made;
+}
 
 MAYA_WRAPPER int execve(const char* path, char* const* words, char* const* environment) noexcept {
   maya::session::take_time_along();

@@ -32,6 +32,12 @@ class DomainBoard final : public simulate::Board {
   std::int64_t read(std::uint64_t key, std::uint32_t number) const override {
     return time_domain != nullptr ? time_domain->read(key, number) : 0;
   }
+  void count_arrival() override {
+    if (time_domain != nullptr) time_domain->count_arrival();
+  }
+  std::uint32_t arrivals() const override {
+    return time_domain != nullptr ? time_domain->arrivals() : 0;
+  }
 };
 
 bool has_op(trace::Kind kind) {
@@ -194,7 +200,7 @@ void live_call(const trace::Record& record, const trace::Record* wide) {
     std::unique_lock lock(d->mutex);
     d->define(record);
     const std::int64_t begun = now;
-    d->model->advance(now);
+    d->model->advance(now - 1);  // what happens in this very nanosecond may still be joined
     const std::uint32_t call = d->model->call(record, wide);
     if (call == simulate::none) return;
     if (d->model->queue_full(call)) {

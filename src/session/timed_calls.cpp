@@ -83,7 +83,9 @@ constinit const Next<int()> real_yield("sched_yield");
 
 MAYA_WRAPPER int clock_gettime(clockid_t id, timespec* t) noexcept {
   if (!in_virtual_time() || !is_wall_clock(id)) return real_gettime.get()(id, t);
-  *t = to_timespec(reading(id));
+  const std::int64_t now = reading(id);
+  *t = to_timespec(now);
+  if (id == CLOCK_REALTIME) notice_calibration(now - time_domain->real_start(id));
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "clock/system_call.h"
 #include "device/exchange.h"
@@ -87,8 +88,9 @@ void fork_in_child() {
   if (time_domain == nullptr || own.outside) return;
   const std::int64_t time = own.origin + worked_ns();
   host_clock() = HostClock();
-  own.place = nullptr;
-  take_part(time);
+  own.place = time_domain->find(getpid(), getpid());  // the parent may have seen to it
+  own.origin = time;
+  if (own.place == nullptr) take_part(time);
   forget_sleepers();
 }
 
@@ -191,6 +193,36 @@ std::int64_t thread_gives_back(std::int64_t ns) {
 }
 
 std::int64_t thread_reads() { return own.read = thread_now(); }
+
+namespace {
+
+std::mutex calibrations_mutex;
+Calibration calibrations[2];  // the last one second
+struct Readings {
+  std::uint64_t last{};
+  std::uint32_t count{};
+};
+constinit thread_local Readings readings;
+
+}  // namespace
+
+void notice_calibration(std::int64_t time) {
+  constexpr std::uint64_t close = 20000;  // ticks, some microseconds
+  constexpr std::uint32_t enough = 500;
+  const std::uint64_t now = HostClock::ticks();
+  readings.count = now - readings.last < close ? readings.count + 1 : 0;
+  readings.last = now;
+  if (readings.count != enough) return;
+  std::lock_guard guard(calibrations_mutex);
+  calibrations[0] = calibrations[1];
+  calibrations[1] = {time, now};
+}
+
+bool profiler_calibrations(Calibration& begin, Calibration& end) {
+  std::lock_guard guard(calibrations_mutex);
+  begin = calibrations[0], end = calibrations[1];
+  return begin.ticks != 0 && end.time > begin.time;
+}
 
 bool thread_sleeps_until(std::int64_t deadline) {
   const std::int64_t now = thread_now();

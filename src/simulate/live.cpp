@@ -58,9 +58,14 @@ void Live::define(const trace::Communicator& c, const std::vector<int>& present)
     for (std::int32_t i = 0; i < c.size; ++i)
       slot.placement.push_back(std::max(0, rank_ - c.rank) + i);
   }
-  for (std::int32_t rank : slot.placement)
-    slot.present.push_back(present.empty() ||
-                           std::find(present.begin(), present.end(), rank) != present.end());
+  for (std::int32_t rank : slot.placement) {
+    const bool runs =
+        present.empty() || std::find(present.begin(), present.end(), rank) != present.end();
+    slot.present.push_back(runs);
+    if (runs && rank != rank_ &&
+        std::find(partners_.begin(), partners_.end(), rank) == partners_.end())
+      partners_.push_back(rank);
+  }
 }
 
 std::uint32_t Live::call(const trace::Record& record, const trace::Record* wide) {
@@ -101,6 +106,7 @@ Live::Progress Live::step(bool patient) {
   if (engine_.waits_for_partners()) {
     missing_.clear();
     horizon_ = never;
+    looked_at_ = board_.arrivals();
     if (engine_.await_partners()) {
       say_waiting(-2);
       return Progress::made;
@@ -120,23 +126,31 @@ Live::Progress Live::step(bool patient) {
 
 void Live::advance(std::int64_t time) {
   while (engine_.next_time() <= time)
-    if (step() != Progress::made) return;
+    if (step() != Progress::made) break;
+  say_waiting(-2);  // the host goes on, and may do something before the device's next event
   if (!engine_.waits_for_partners() && time > published_)
     board_.post(clock_key(rank_), 0, published_ = time);
 }
 
+// Said of what was seen: once somebody has arrived anywhere since, it has to be said again.
 void Live::say_waiting(std::int64_t next) {
-  if (next == said_waiting_) return;
-  said_waiting_ = next;
-  board_.post(waits_key(rank_), 0, next);
+  if (next == said_waiting_ && (next == -2 || said_at_ == looked_at_)) return;
+  if (said_waiting_ != -2) board_.post(waits_key(rank_), said_at_, -2);
+  said_waiting_ = next, said_at_ = looked_at_;
+  if (next != -2) board_.post(waits_key(rank_), said_at_, next);
 }
 
-// Everybody who is missing waits too, and has nothing to do before: then this process goes first.
+// Everybody who is missing waits too, and nobody who waits has something to do before: then this
+// process goes first.
 bool Live::comes_first(std::int64_t next) const {
-  return std::all_of(missing_.begin(), missing_.end(), [&](std::int32_t rank) {
-    const std::int64_t theirs = board_.read(waits_key(rank), 0);
+  auto later = [&](std::int32_t rank) {
+    const std::int64_t theirs = board_.read(waits_key(rank), looked_at_);
     return theirs > next || (theirs == next && rank > rank_);
-  });
+  };
+  auto waits = [&](std::int32_t rank) { return board_.read(waits_key(rank), looked_at_) >= 0; };
+  return std::all_of(missing_.begin(), missing_.end(), later) &&
+         std::all_of(partners_.begin(), partners_.end(),
+                     [&](std::int32_t rank) { return !waits(rank) || later(rank); });
 }
 
 void Live::publish() {
@@ -225,6 +239,7 @@ void Live::arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) {
                                   sender ? meeting.peer : slot.rank, sender),
                 meeting.number, now);
   }
+  board_.count_arrival();
 }
 
 // The keys of the other parties, with their ranks in the job.

@@ -27,6 +27,9 @@ class Board {
   virtual ~Board() = default;
   virtual void post(std::uint64_t key, std::uint32_t number, std::int64_t time) = 0;
   virtual std::int64_t read(std::uint64_t key, std::uint32_t number) const = 0;  // -1: none yet
+  // A count of arrivals, of all processes.
+  virtual void count_arrival() = 0;
+  virtual std::uint32_t arrivals() const = 0;
 };
 
 class Live final : RecordCompiler, Partners {
@@ -118,8 +121,10 @@ class Live final : RecordCompiler, Partners {
   std::unordered_map<std::uint32_t, std::int64_t> event_times_;  // of calls that were forgotten
   std::uint32_t open_calls_{}, next_number_{1};
   std::int64_t published_{-1}, said_waiting_{-2};
+  std::uint32_t said_at_{}, looked_at_{};  // counts of arrivals
   std::int64_t horizon_{never};  // of the partners that are missing
   std::vector<std::int32_t> missing_;
+  std::vector<std::int32_t> partners_;  // all ranks that share a communicator with this one
   Engine engine_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "session/live_device.h"
 #include "session/state.h"
+#include "session/virtual_time.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
@@ -285,6 +286,16 @@ void write(Activities& a, const Api& call, const Places& places) {
     }
 }
 
+// In virtual time the client's counter is real: stamps are what it will take for the job's time.
+void use_calibrations(Activities& a, std::uint64_t now) {
+  constexpr std::uint64_t near = std::uint64_t{1} << 32;  // a second or two
+  session::Calibration begin, end;
+  if (!session::profiler_calibrations(begin, end) || now - end.ticks > near) return;
+  a.time0 = begin.time, a.stamp0 = begin.ticks;
+  a.stamps_per_ns = static_cast<double>(end.ticks - begin.ticks) /
+                    static_cast<double>(end.time - begin.time);
+}
+
 }  // namespace
 
 void set_buffers(Request* request, Complete* complete) {
@@ -347,6 +358,7 @@ void flush(bool finish) {
   if (time1 > a.time0)
     a.stamps_per_ns =
         static_cast<double>(stamp1 - a.stamp0) / static_cast<double>(time1 - a.time0);
+  use_calibrations(a, stamp1);
   const Places places;
   for (const External& e : a.externals)
     if (a.wanted[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
