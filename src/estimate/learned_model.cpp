@@ -105,12 +105,12 @@ bool LearnedModel::covers(std::string_view kernel) const {
   return std::find(kernels_.begin(), kernels_.end(), kernel) != kernels_.end();
 }
 
-LearnedAnswer LearnedModel::answer(Question& q, std::string_view library) const {
+LearnedAnswer LearnedModel::answer(const Question& q, std::string_view library) const {
   const auto at = std::find(libraries_.begin(), libraries_.end(), library);
   const auto number = at == libraries_.end() ? 0 : at - libraries_.begin();
-  const auto count = static_cast<std::size_t>(q.count);
-  q.features[count] = static_cast<float>(number);
-  const double factor = std::exp(forest_.sum(std::span(q.features).first(count + 1)));
+  std::array<float, Forest::kFeatures> features = q.features;
+  features[features_ - 1] = static_cast<float>(number);
+  const double factor = std::exp(forest_.sum(std::span(features).first(features_)));
   LearnedAnswer a;
   a.ns = std::max(q.base_ns * factor, q.limit_ns);
   const auto step = std::find_if(steps_.begin(), steps_.end() - 1, [&](const Step& s) {
@@ -146,6 +146,7 @@ Result<LearnedModels> LearnedModels::parse(std::string_view bytes, const std::st
     if (in.short_of() || !known || model.libraries_.empty() || model.steps_.empty() ||
         features == 0 || features > Forest::kFeatures || !read_forest(in, features, model.forest_))
       return broken;
+    model.features_ = features;
     out.models_[static_cast<std::size_t>(*known)] = std::move(model);
   }
   if (in.short_of() || !in.done()) return broken;

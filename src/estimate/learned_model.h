@@ -30,8 +30,12 @@ struct LearnedAnswer {
 class LearnedModel {
  public:
   // `library`: a name the model knows; others count as its first, today's PyTorch.
-  LearnedAnswer answer(Question& question, std::string_view library) const;
+  LearnedAnswer answer(const Question& question, std::string_view library) const;
   bool knows(std::string_view library) const;
+  // Questions grow at their end: a file fitted before they did knows the first of the features.
+  bool made_for(const Question& question) const {
+    return features_ <= static_cast<std::size_t>(question.count) + 1;
+  }
   // Its measurements are of this kind of kernel.
   bool covers(std::string_view kernel) const;
 
@@ -42,6 +46,7 @@ class LearnedModel {
   };
   std::vector<std::string> libraries_, kernels_;
   std::vector<Step> steps_;
+  std::size_t features_{};
   Forest forest_;
 };
 

@@ -59,6 +59,12 @@ TEST(LearnedFile, IsReadAndAnswers) {
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(models->find(Learned::gemm_8), nullptr);
   auto fast = question(2, 0), slow = question(4, 0), bounded = question(2, 800);
+  EXPECT_TRUE(model->made_for(fast));
+  auto longer = fast;
+  longer.add(1);  // a question of today to a file of yesterday
+  EXPECT_TRUE(model->made_for(longer));
+  EXPECT_EQ(model->answer(longer, "").ns, model->answer(fast, "").ns);
+  EXPECT_FALSE(model->made_for(Question{}));
   EXPECT_NEAR(model->answer(fast, "").ns, 500, 1);
   EXPECT_NEAR(model->answer(slow, "vllm").ns, 2000, 2);
   EXPECT_NEAR(model->answer(slow, "vllm").high_ns, 2400, 3);

@@ -261,7 +261,7 @@ bool Models::learned(const Op& op, Estimate& out) const {
   Question question;
   if (!ask(chip_, op, question)) return false;
   const LearnedModel* model = learned_.find(question.family);
-  if (model == nullptr) return false;
+  if (model == nullptr || !model->made_for(question)) return false;
   const auto* gemm = std::get_if<Gemm>(&op.work);
   const auto* attention = std::get_if<Attention>(&op.work);
   // Nobody measured batches of products, nor such that only stream an operand.
@@ -273,7 +273,22 @@ bool Models::learned(const Op& op, Estimate& out) const {
   // that somebody names.
   if (attention && scheme.library.empty() && !model->covers(enum_name(attention->kernel)))
     return false;
-  const LearnedAnswer a = model->answer(question, scheme.library);
+  LearnedAnswer a = model->answer(question, scheme.library);
+  // The tables have heads of 64, 128 and 256. Between them a forest may jump to what it learned of
+  // another kernel, but none is faster than with smaller heads.
+  if (attention && attention->head_dim == attention->head_dim_v && attention->head_dim > 64 &&
+      attention->head_dim != 128 && attention->head_dim != 256) {
+    Op smaller = op;
+    auto& w = std::get<Attention>(smaller.work);
+    w.head_dim = w.head_dim_v = attention->head_dim > 256   ? 256
+                                : attention->head_dim > 128 ? 128
+                                                            : 64;
+    Question other;
+    if (ask(chip_, smaller, other)) {
+      const LearnedAnswer least = model->answer(other, scheme.library);
+      if (least.ns > a.ns) a = least;
+    }
+  }
   // Rows that tensor cores cannot read in whole vectors; all that was measured can be.
   const double slower = gemm && !scheme.experts ? 1 / alignment_rate(*gemm, chip_) : 1;
   const Confidence& own = attention ? learned_attention_ : learned_products_;

@@ -42,6 +42,18 @@ struct Tile {
 // the others what padding and the last wave cost together.
 constexpr Tile kMain[] = {{256, 128}, {128, 256}, {128, 128}, {64, 64}};
 constexpr Tile kOther[] = {{256, 256}, {64, 256}, {256, 64}, {64, 128}, {128, 64}, {32, 128}};
+// Tiles whose product may be split along k, so that pieces of it fill SMs that would stay empty.
+constexpr Tile kSplit[] = {{128, 128}, {64, 64}, {64, 128}, {256, 128}};
+constexpr double kLeastSplit = 256;  // of k in a piece
+// What a library weighs when it chooses: a tile's waves, and what smaller ones reach of the rate of
+// the largest (each operand is read more often).
+struct PricedTile {
+  double m, n, price;
+};
+constexpr PricedTile kChoice[] = {{256, 128, 1},    {128, 256, 1},    {128, 128, 1.06},
+                                  {64, 256, 1.1},   {64, 128, 1.18},  {64, 64, 1.4},
+                                  {192, 128, 1.02}, {128, 192, 1.02}, {256, 192, 1},
+                                  {256, 256, 1},    {128, 64, 1.18}};
 
 bool ask_gemm(const Chip& chip, const Gemm& w, const Scheme& scheme, Question& q) {
   q.family = family_of(w, scheme.blocks);
@@ -69,6 +81,22 @@ bool ask_gemm(const Chip& chip, const Gemm& w, const Scheme& scheme, Question& q
   for (const Tile& t : kMain) q.add(l(waves(t))), q.add(waves(t) / std::ceil(waves(t)));
   for (const Tile& t : kOther)
     q.add(l(std::ceil(waves(t)) * chip.sms * t.m * t.n / (m * n * batch)));
+  for (const Tile& t : kSplit) {
+    const double tiles = waves(t) * chip.sms;
+    const double split =
+        std::clamp(std::floor(chip.sms / tiles), 1.0, std::max(1.0, k / kLeastSplit));
+    const double full = tiles * split / chip.sms;
+    q.add(l(split)), q.add(full / std::ceil(full));
+  }
+  double least = 0;
+  int chosen = 0, number = 0;
+  for (const PricedTile& t : kChoice) {
+    const double cost =
+        std::ceil(waves({t.m, t.n})) * chip.sms * t.m * t.n * t.price / (m * n * batch);
+    if (number == 0 || cost < least) least = cost, chosen = number;
+    ++number;
+  }
+  q.add(l(least)), q.add(chosen), q.add(std::fmod(m, 2)), q.add(used(n, 128)), q.add(used(k, 64));
   return true;
 }
 

@@ -12,8 +12,11 @@ from family import summary
 # Of attention: the kernels (src/op) that the measured library stands for on a GPU, beside `any`.
 KERNELS = {"ampere": ["flash2"], "ada": ["flash2"], "hopper": ["flash3"], "blackwell-10": ["flash3", "cudnn"],
            "blackwell-12": ["flash2"]}
-# Rows for the fit, of the first library and of each other: more change nothing that is seen in the tables.
-ROWS, OTHER_ROWS = 32000, 9000
+# Rows for the fit, of the first library and of each other: more change nothing that is seen in the tables. 16-bit products are
+# the exception: all there are, because what three tables agree in is the kernel, and what they do not is noise.
+ROWS, OTHER_ROWS = 30000, 8000
+ALL_ROWS = {"gemm.16"}
+OTHER_WEIGHT = 0.4  # of a row of another library than the default one
 LABELS = {"gemm.16": "products, 16 bits", "gemm.8": "products, FP8", "gemm.8.block": "products, FP8 in blocks",
           "gemm.4": "products, NVFP4", "gemm.int8": "products, INT8", "gemm.weight.8": "products, 8-bit weights",
           "gemm.weight.4": "products, 4-bit weights", "attention.prefill": "attention, prefill and encoder",
@@ -35,10 +38,10 @@ def kernels(chip):
 def thinned(table):
     """Every k-th row of a library's too many, the same ones each time."""
     keep = np.zeros(len(table), dtype=bool)
-    for number, library in enumerate(tables.LIBRARIES):
+    for number, library in enumerate(tables.libraries(table.family.iloc[0])):
         rows = np.flatnonzero(table.library.values == library)
-        limit = ROWS if number == 0 else OTHER_ROWS
-        keep[rows[:: max(1, -(-len(rows) // limit))]] = True
+        limit = len(rows) if table.family.iloc[0] in ALL_ROWS else ROWS if number == 0 else OTHER_ROWS
+        keep[rows[:: max(1, -(-len(rows) // max(1, limit)))]] = True
     return table[keep].reset_index(drop=True)
 
 
@@ -49,31 +52,29 @@ class Measured:
         tables.contradictions(table, label)
         self.table, self.base, self.limit, features = tables.possible(thinned(table), chip, label)
         # Libraries that have rows, in their order: the model knows only those.
-        self.libraries = [x for x in tables.LIBRARIES if (self.table.library == x).any()]
+        self.libraries = [x for x in tables.libraries(table.family.iloc[0]) if (self.table.library == x).any()]
         number = np.array([self.libraries.index(x) for x in self.table.library])
         self.features = np.column_stack([features, number]).astype(np.float32)
         self.ns, self.groups = self.table.ns.values, self.table.group.values
         self.target = np.log(self.ns / self.base)
+        self.first = number == 0
+        self.weight = np.where(self.first, 1.0, OTHER_WEIGHT)
 
 
-def accuracy(part, label, gpu, left_out, judged, libraries):
+def accuracy(part, label, gpu, left_out, judged):
     """Rows of the page: of the default library, of it above 100 µs, of all."""
     def row(name, use):
         return dict(part=part, family=name, gpu=gpu, left_out=left_out, note=None,
                     summary=summary(judged.measured[use], judged.predicted[use]), inside=float(inside[use].mean()))
     inside = judged.inside()
-    default = libraries == libraries_order(libraries)[0]
-    rows = [row(label, default)]
+    default = judged.first
+    rows = [row(label, default)] if default.any() else []
     long = default & (judged.measured > 1e5)
     if long.sum() >= 50:
         rows.append(row(label + ", above 100 µs", long))
     if not default.all():
         rows.append(row(label + ", other libraries", ~default))
     return rows
-
-
-def libraries_order(libraries):
-    return [x for x in tables.LIBRARIES if (libraries == x).any()]
 
 
 def fit_gpu(folder, out, gpu, chip):
@@ -88,10 +89,9 @@ def fit_gpu(folder, out, gpu, chip):
             if len(data.ns) < 1000 or len(set(data.groups)) < 5:
                 print(f"# {label}: only {len(data.ns)} rows, no model", file=sys.stderr)
                 continue
-            judged = learn.Judged(data.features, data.base, data.limit, data.ns, data.groups)
-            rows += accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged,
-                             data.table.library.values[judged.rows])
-            model = learn.train(data.features, data.target)
+            judged = learn.Judged(data, family)
+            rows += accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged)
+            model = learn.train(data.features, data.target, family, data.weight)
             sections.append(learn.section(family, data.libraries, kernels(chip) if kind in ("attention", "latent") else [], judged.steps,
                                           model, data.features.shape[1]))
             first = np.flatnonzero(data.table.library.values == data.libraries[0])
@@ -110,7 +110,7 @@ def fit_gpu(folder, out, gpu, chip):
 
 # Families that a GPU nobody measured gets from all others.
 ANYWHERE = ("gemm.16", "gemm.8", "attention.prefill", "attention.decode")
-SAMPLE = 24000  # rows of a table, of the default library
+SAMPLE = 8000  # rows of a table, of the default library
 
 
 def sample(folder, gpu, chip):
