@@ -103,7 +103,8 @@ bool Arbiter::unchanged() {
     if (!known_[i].looked) continue;
     const Place& place = domain_.place(i);
     if (place.state.load() == State::free) return false;
-    if (kernel_.turns(i, place.process.load(), place.thread.load()) != known_[i].turns) return false;
+    if (kernel_.turns(i, place.process.load(), place.thread.load()) != known_[i].turns)
+      return false;
   }
   return true;
 }
@@ -140,7 +141,8 @@ bool Arbiter::step() {
     known_[i].looked = false;
     if (state == State::waiting && place.deadline.load() < deadline)
       deadline = place.deadline.load(), first = i;
-    if (state == State::running || state == State::woken) reached = std::min(reached, place.time.load());
+    if (state == State::running || state == State::woken)
+      reached = std::min(reached, place.time.load());
   }
   if (first == nobody) return false;
   bool held = false;

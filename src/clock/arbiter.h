@@ -29,10 +29,10 @@ class Arbiter {
   void set_patience(double seconds) { patience_ns_ = static_cast<std::int64_t>(seconds * 1e9); }
 
  private:
-  struct Known {  // of a place
-    std::int64_t time{-1};   // as published when …
-    std::int64_t cpu_ns{};   // … it had used so much
-    std::uint64_t turns{};   // at the last look
+  struct Known {                   // of a place
+    std::int64_t time{-1};         // as published when …
+    std::int64_t cpu_ns{};         // … it had used so much
+    std::uint64_t turns{};         // at the last look
     std::uint64_t called_turns{};  // when its wait was ended
     bool looked{};
   };

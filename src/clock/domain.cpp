@@ -165,9 +165,7 @@ void Domain::end_wait(Place& place) {
     if (place.state.compare_exchange_strong(state, State::running)) return;
 }
 
-bool Domain::arbiter_lives() const {
-  return real_ns() - header_->arbiter_beat.load() < 5 * second;
-}
+bool Domain::arbiter_lives() const { return real_ns() - header_->arbiter_beat.load() < 5 * second; }
 
 bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline) {
   if (deadline <= now) return true;

@@ -1,8 +1,8 @@
 // The virtual time of a job: a file of the run directory that every process of the job has mapped.
 //
-// Participants are threads. Each has a time of its own: processor time it used, scaled to the target
-// host, and what it waited. A thread that waits for a time says so in its place of the table and
-// sleeps. The arbiter (arbiter.h), which lives in the launcher, ends the wait with the earliest
+// Participants are threads. Each has a time of its own: processor time it used, scaled to the
+// target host, and what it waited. A thread that waits for a time says so in its place of the table
+// and sleeps. The arbiter (arbiter.h), which lives in the launcher, ends the wait with the earliest
 // deadline when no thread of the job can act before it.
 //
 // A participant may be killed at any moment: there are no locks here, only single words.
@@ -28,20 +28,20 @@ enum class State : std::uint32_t {
 // One thread.
 struct alignas(64) Place {
   std::atomic<State> state;
-  std::atomic<std::uint32_t> word;  // a futex: changes when the wait is ended
+  std::atomic<std::uint32_t> word;            // a futex: changes when the wait is ended
   std::atomic<std::int32_t> process, thread;  // as the kernel numbers them
   std::atomic<std::int64_t> time;             // when the thread last said
   std::atomic<std::int64_t> deadline;
-  std::atomic<std::uint32_t> member;  // its process in the table of processes
+  std::atomic<std::uint32_t> member;     // its process in the table of processes
   std::atomic<std::uint32_t> in_kernel;  // waits for something that a helper thread has to wake
 };
 
 // One process.
 struct alignas(64) Member {
   std::atomic<std::int32_t> process;
-  std::atomic<std::uint32_t> word;     // a futex: its helper thread is wanted
-  std::atomic<std::int64_t> latest;    // time of whichever of its threads has come furthest
-  std::atomic<std::int32_t> rank;      // of the job, -1: none
+  std::atomic<std::uint32_t> word;   // a futex: its helper thread is wanted
+  std::atomic<std::int64_t> latest;  // time of whichever of its threads has come furthest
+  std::atomic<std::int32_t> rank;    // of the job, -1: none
 };
 
 class Domain {
@@ -55,7 +55,7 @@ class Domain {
   static Domain* attach(const std::string& path);
 
   double scale() const { return scale_; }
-  double ns_per_tick() const;               // of the time-stamp counter; 0: not known
+  double ns_per_tick() const;                // of the time-stamp counter; 0: not known
   std::int64_t real_start(int clock) const;  // of a clock of the machine when time began
   // The time that every running thread has reached. Never falls.
   std::int64_t now() const;
@@ -81,8 +81,8 @@ class Domain {
   void post(std::uint64_t key, std::uint32_t number, std::int64_t time);
   std::int64_t read(std::uint64_t key, std::uint32_t number) const;
   // Whoever waits for something that another process leaves in a file or on the board asks for this
-  // number, looks, and then waits for the number to change: so the kernel wakes him before the other
-  // goes to sleep, and time cannot pass in between.
+  // number, looks, and then waits for the number to change: so the kernel wakes him before the
+  // other goes to sleep, and time cannot pass in between.
   std::uint32_t news() const;
   void await_news(std::uint32_t seen, std::int64_t ns);
   void tell();
@@ -123,7 +123,7 @@ struct Domain::Header {
   std::int64_t real_start[16];  // by clock id
   std::atomic<std::int64_t> now;
   std::atomic<std::uint32_t> places, members;
-  std::atomic<std::uint32_t> bell;         // a futex for the arbiter
+  std::atomic<std::uint32_t> bell;  // a futex for the arbiter
   std::atomic<std::uint32_t> news, news_waiters, arrivals;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;

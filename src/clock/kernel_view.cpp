@@ -92,7 +92,8 @@ Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t i
   if (t.asleep_turns == sight.turns) {
     const long got = read(t, t.syscall, "syscall", text, sizeof text);
     if (got > 0) {
-      sight.what = std::strncmp(text, "running", 7) == 0 ? Sight::What::at_work : Sight::What::asleep;
+      sight.what =
+          std::strncmp(text, "running", 7) == 0 ? Sight::What::at_work : Sight::What::asleep;
       return sight;
     }
   }

@@ -8,13 +8,13 @@ namespace maya::clock {
 
 struct Sight {
   enum class What : std::uint8_t {
-    gone,      // the thread has ended
-    asleep,    // waits for something, and for nothing of a disk
-    at_work,   // runs, waits for a processor, or for a disk
-    stopped,   // by a signal or a debugger
+    gone,     // the thread has ended
+    asleep,   // waits for something, and for nothing of a disk
+    at_work,  // runs, waits for a processor, or for a disk
+    stopped,  // by a signal or a debugger
   } what{What::gone};
-  std::int64_t cpu_ns{};   // processor time so far
-  std::uint64_t turns{};   // how often it was given a processor: unchanged means it has not run
+  std::int64_t cpu_ns{};  // processor time so far
+  std::uint64_t turns{};  // how often it was given a processor: unchanged means it has not run
 };
 
 // Reads /proc. Files stay open, as far as the limit of descriptors allows.

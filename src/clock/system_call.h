@@ -31,7 +31,8 @@ inline std::int64_t real_ns(clockid_t id = CLOCK_MONOTONIC) {
 }
 
 // Sleeps while the word has this value, at most so long. Returns what the kernel says: 0 or -errno.
-inline long futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t ns) {
+inline long futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t value,
+                       std::int64_t ns) {
   timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
   return system_call(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAIT, value,
                      reinterpret_cast<long>(&t));

@@ -23,10 +23,10 @@ namespace maya::device {
 // that whoever is written to is awake before the writer sleeps; else files are looked at again and
 // again.
 struct ExchangeWaits {
-  std::uint32_t (*news)(){};                           // asked before looking
-  void (*await)(std::uint32_t seen, int round){};      // then this
-  void (*awaited)(){};                                 // after all rounds
-  void (*tell)(){};                                    // something was written
+  std::uint32_t (*news)(){};                       // asked before looking
+  void (*await)(std::uint32_t seen, int round){};  // then this
+  void (*awaited)(){};                             // after all rounds
+  void (*tell)(){};                                // something was written
 };
 extern ExchangeWaits exchange_waits;
 

@@ -95,7 +95,8 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience pati
   patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
-  Ended ended{*code, stop && stop->asked(), {}, clock ? clock->notes() : std::vector<std::string>()};
+  Ended ended{
+      *code, stop && stop->asked(), {}, clock ? clock->notes() : std::vector<std::string>()};
   if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
   return ended;
 }

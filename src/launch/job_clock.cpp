@@ -27,7 +27,8 @@ Result<std::unique_ptr<JobClock>> JobClock::start(const std::string& directory, 
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  made->arbiter_ = std::thread([job = made.get()] { clock::Arbiter(*job->domain_).run(job->stop_); });
+  made->arbiter_ =
+      std::thread([job = made.get()] { clock::Arbiter(*job->domain_).run(job->stop_); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
 }
@@ -57,10 +58,11 @@ std::vector<std::string> JobClock::notes() const {
   lines.push_back(fmt::format("the job took {:.1f} s of its own (virtual) time and {:.1f} s here",
                               there, here));
   if (const auto forced = domain_->header().waits_forced.load(); forced > 0)
-    lines.push_back(fmt::format(
-        "virtual time stood still {} times for seconds, because a process was stopped or waited for "
-        "a disk, and was moved on: times around there may be off",
-        forced));
+    lines.push_back(
+        fmt::format("virtual time stood still {} times for seconds, because a process was stopped "
+                    "or waited for "
+                    "a disk, and was moved on: times around there may be off",
+                    forced));
   return lines;
 }
 

@@ -12,7 +12,9 @@
 namespace maya::session {
 namespace {
 
-std::uint64_t clock_ns(clockid_t clock) { return static_cast<std::uint64_t>(clock::real_ns(clock)); }
+std::uint64_t clock_ns(clockid_t clock) {
+  return static_cast<std::uint64_t>(clock::real_ns(clock));
+}
 
 long voluntary_switches() {
   rusage usage{};

@@ -61,9 +61,8 @@ struct LiveDevice {
         model->define(recorder.op_of(static_cast<std::uint32_t>(model->ops())));
     if (r.kind == trace::Kind::collective || r.kind == trace::Kind::point_to_point)
       while (model->communicators() <= r.aux)
-        model->define(
-            recorder.communicator_of(static_cast<std::uint16_t>(model->communicators())),
-            ranks_that_run());
+        model->define(recorder.communicator_of(static_cast<std::uint16_t>(model->communicators())),
+                      ranks_that_run());
     if (r.kind != trace::Kind::graph_launch) return;
     while (model->graphs() <= r.value) {
       const auto graph = recorder.graph_of(static_cast<std::uint32_t>(model->graphs()));
@@ -73,7 +72,7 @@ struct LiveDevice {
   }
 };
 
-std::atomic<LiveDevice*> device{nullptr};     // in use
+std::atomic<LiveDevice*> device{nullptr};  // in use
 std::atomic<LiveDevice*> made_device{nullptr};
 std::atomic<LiveObserver*> observer{nullptr};
 
@@ -85,7 +84,6 @@ std::map<std::string, std::string> nccl_variables() {
         found.emplace(text.substr(0, equals), text.substr(equals + 1));
   return found;
 }
-
 
 // Somebody else has to go on first: real time passes, and the lock is his.
 void let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& round) {
@@ -167,8 +165,8 @@ void make_device() {
     State& s = state();
     auto d = std::make_unique<LiveDevice>();
     const catalog::Cluster& cluster = s.settings.cluster;
-    auto made = estimate::make_estimator(cluster.gpu, s.settings.models_directory, "",
-                                         {torch_version()});
+    auto made =
+        estimate::make_estimator(cluster.gpu, s.settings.models_directory, "", {torch_version()});
     auto network = network::make_network(cluster, nccl_variables());
     if (!made || network == nullptr) {
       s.recorder.warning("no device time inside the run: " +

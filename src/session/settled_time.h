@@ -1,9 +1,9 @@
-// Host time between two pieces of work, cleared of what this machine did to it: the same rule as the
-// prediction's (collate/host_times.h), as far as it can be followed while the program runs.
+// Host time between two pieces of work, cleared of what this machine did to it: the same rule as
+// the prediction's (collate/host_times.h), as far as it can be followed while the program runs.
 //
-// Other processes on the same cores, cold caches and interrupts only ever add. So what a thread took
-// since its last piece of work counts as the least of the last eight times that the same calls stood
-// before it. Long stretches are the program's own and stay as they are.
+// Other processes on the same cores, cold caches and interrupts only ever add. So what a thread
+// took since its last piece of work counts as the least of the last eight times that the same calls
+// stood before it. Long stretches are the program's own and stay as they are.
 #pragma once
 
 #include <array>

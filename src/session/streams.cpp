@@ -186,7 +186,8 @@ int event_create(Event*& event, unsigned flags) {
   if (event == nullptr) return code::out_of_memory;
   event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
   event->flags = flags;
-  if (!(flags & 2) && time_domain == nullptr) s.timing_wanted.store(true, std::memory_order_relaxed);
+  if (!(flags & 2) && time_domain == nullptr)
+    s.timing_wanted.store(true, std::memory_order_relaxed);
   event->device = thread().device;
   return code::success;
 }

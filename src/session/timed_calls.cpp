@@ -193,11 +193,9 @@ MAYA_WRAPPER int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex
 
 MAYA_WRAPPER int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                         const timespec* t) {
-  if (!in_virtual_time() || !valid(*t))
-    return real_timedwait.get()(condition, mutex, t);
+  if (!in_virtual_time() || !valid(*t)) return real_timedwait.get()(condition, mutex, t);
   constexpr unsigned monotonic = 2;  // as the C library marks it, since 2.25
-  const clockid_t id =
-      condition->__data.__wrefs & monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+  const clockid_t id = condition->__data.__wrefs & monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
   return wait_on_condition(condition, mutex, at(id, *t));
 }
 
@@ -230,9 +228,8 @@ int wait_on_semaphore(sem_t* semaphore, std::int64_t deadline) {
       break;
     }
     const timespec slice = to_timespec(TimedWait::slice_ns);
-    const long answer =
-        system_call(SYS_futex, reinterpret_cast<long>(semaphore), FUTEX_WAIT | private_flag, 0,
-                    reinterpret_cast<long>(&slice));
+    const long answer = system_call(SYS_futex, reinterpret_cast<long>(semaphore),
+                                    FUTEX_WAIT | private_flag, 0, reinterpret_cast<long>(&slice));
     if (answer == -EINTR) {
       failed = EINTR;
       break;
@@ -247,8 +244,7 @@ int wait_on_semaphore(sem_t* semaphore, std::int64_t deadline) {
 }  // namespace
 
 MAYA_WRAPPER int sem_timedwait(sem_t* semaphore, const timespec* t) {
-  if (!in_virtual_time() || !valid(*t))
-    return real_sem_timedwait.get()(semaphore, t);
+  if (!in_virtual_time() || !valid(*t)) return real_sem_timedwait.get()(semaphore, t);
   return wait_on_semaphore(semaphore, at(CLOCK_REALTIME, *t));
 }
 
@@ -268,8 +264,7 @@ long wait_on_word(long word, long operation, long value, const timespec& t, long
   TimedWait wait(deadline, own ? TimedWait::On::word : TimedWait::On::shared_word,
                  reinterpret_cast<void*>(word));
   while (!wait.over()) {
-    const timespec slice =
-        command == FUTEX_WAIT ? to_timespec(TimedWait::slice_ns) : slice_end();
+    const timespec slice = command == FUTEX_WAIT ? to_timespec(TimedWait::slice_ns) : slice_end();
     const long answer = system_call(SYS_futex, word, operation & ~long{FUTEX_CLOCK_REALTIME}, value,
                                     reinterpret_cast<long>(&slice), 0, mask);
     if (wait.over()) break;
@@ -428,8 +423,7 @@ MAYA_WRAPPER int epoll_pwait2(int epoll, epoll_event* events, int most, const ti
 MAYA_WRAPPER int select(int count, fd_set* in, fd_set* out, fd_set* bad, timeval* t) {
   if (!in_virtual_time() || t == nullptr || t->tv_sec < 0 || t->tv_usec < 0)
     return real_select.get()(count, in, out, bad, t);
-  const std::int64_t ns =
-      to_ns({t->tv_sec, 0}) + std::min<std::int64_t>(t->tv_usec, second) * 1000;
+  const std::int64_t ns = to_ns({t->tv_sec, 0}) + std::min<std::int64_t>(t->tv_usec, second) * 1000;
   if (ns == 0) return at_once(real_select.get()(count, in, out, bad, t));
   const std::int64_t deadline = after(ns);
   const int result = select_until(count, in, out, bad, deadline, nullptr);

@@ -57,7 +57,8 @@ struct Sleepers {
           break;
         case TimedWait::On::descriptor: {
           const std::uint64_t one = 1;
-          clock::system_call(SYS_write, wait->descriptor_, reinterpret_cast<long>(&one), sizeof one);
+          clock::system_call(SYS_write, wait->descriptor_, reinterpret_cast<long>(&one),
+                             sizeof one);
           break;
         }
       }

@@ -1,6 +1,6 @@
 // A wait with a deadline that something else may end too: a signal of a condition variable, a byte
-// in a pipe. The thread waits for that in the kernel, as it would without us, and a helper thread of
-// the process wakes it when the arbiter has ended its wait.
+// in a pipe. The thread waits for that in the kernel, as it would without us, and a helper thread
+// of the process wakes it when the arbiter has ended its wait.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@ class TimedWait {
   TimedWait& operator=(const TimedWait&) = delete;
 
   bool over();  // the deadline has come
-  int descriptor() const { return descriptor_; }  // becomes readable when it has, for On::descriptor
+  int descriptor() const {
+    return descriptor_;
+  }  // becomes readable when it has, for On::descriptor
   // How long to wait in the kernel before looking again whether it is over.
   static constexpr std::int64_t slice_ns = 200'000'000;
 
@@ -33,9 +35,9 @@ class TimedWait {
   int looks_{};
 };
 
-void start_helper();            // the helper thread, unless there is one
-void forget_sleepers();         // in a forked child
-clock::Place* own_place();      // of the calling thread
-void enter_virtual_time();      // when the process starts
+void start_helper();        // the helper thread, unless there is one
+void forget_sleepers();     // in a forked child
+clock::Place* own_place();  // of the calling thread
+void enter_virtual_time();  // when the process starts
 
 }  // namespace maya::session

@@ -60,9 +60,8 @@ void publish(std::int64_t time) {
 
 // Somebody woke this thread: he was at the time that this process, or the job, has reached.
 std::int64_t join(std::int64_t time) {
-  const std::int64_t reached =
-      std::max(time_domain->now(),
-               time_domain->member(*own.place).latest.load(std::memory_order_relaxed));
+  const std::int64_t reached = std::max(
+      time_domain->now(), time_domain->member(*own.place).latest.load(std::memory_order_relaxed));
   if (reached > time) {
     own.origin += reached - time;
     time = reached;
@@ -128,7 +127,8 @@ void enter_virtual_time() {
   std::int64_t time = domain->now();
   if (clock::Place* place = domain->find(process, process)) {
     own.place = place;
-    const auto used = static_cast<double>(clock::real_ns(CLOCK_THREAD_CPUTIME_ID)) * domain->scale();
+    const auto used =
+        static_cast<double>(clock::real_ns(CLOCK_THREAD_CPUTIME_ID)) * domain->scale();
     own.origin = std::max(time, place->time.load()) - static_cast<std::int64_t>(used);
     place->state = clock::State::running;
   } else {
@@ -141,12 +141,11 @@ void enter_virtual_time() {
     domain->member(*own.place).rank = rank;
   }
   pthread_atfork(nullptr, nullptr, fork_in_child);
-  device::exchange_waits = {
-      [] { return time_domain->news(); },
-      [](std::uint32_t seen, int round) {
-        time_domain->await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
-      },
-      [] { thread_woke(false); }, [] { time_domain->tell(); }};
+  device::exchange_waits = {[] { return time_domain->news(); },
+                            [](std::uint32_t seen, int round) {
+                              time_domain->await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
+                            },
+                            [] { thread_woke(false); }, [] { time_domain->tell(); }};
 }
 
 void follow_real_time() {
@@ -186,7 +185,8 @@ std::int64_t thread_worked() {
 std::int64_t thread_gives_back(std::int64_t ns) {
   if (own.place == nullptr) return thread_now();
   const std::int64_t time = own.origin + worked_ns();
-  const std::int64_t given = std::clamp<std::int64_t>(ns, 0, std::max<std::int64_t>(time - own.read, 0));
+  const std::int64_t given =
+      std::clamp<std::int64_t>(ns, 0, std::max<std::int64_t>(time - own.read, 0));
   own.origin -= given;
   publish(time - given);
   return time - given;
@@ -242,7 +242,8 @@ void thread_woke(bool by_time) {
   host_clock().pass_over();
   std::int64_t reached = own.place->time.load();
   if (!by_time)
-    reached = std::max({reached, time_domain->now(), time_domain->member(*own.place).latest.load()});
+    reached =
+        std::max({reached, time_domain->now(), time_domain->member(*own.place).latest.load()});
   const std::int64_t time = own.origin + worked_ns();
   if (reached > time) own.origin += reached - time;
   publish(std::max(reached, time));

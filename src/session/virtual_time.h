@@ -20,23 +20,23 @@ extern clock::Domain* time_domain;
 // is one of our own threads.
 bool in_virtual_time();
 
-// For a process in real time whose device is modelled all the same (a profiler asks): the time of its
-// threads is this machine's from now on, and waits take as long as they say.
+// For a process in real time whose device is modelled all the same (a profiler asks): the time of
+// its threads is this machine's from now on, and waits take as long as they say.
 void follow_real_time();
 
 // The calling thread's time: nanoseconds since the job began.
 std::int64_t thread_now();
 // Its time goes on by so much, without anybody having to wait for it: the cost of a call.
 void thread_spends(std::int64_t ns);
-// Host time since this was last asked, and a way to take some of it back: never further than to what
-// the program has read from a clock. The thread's time then.
+// Host time since this was last asked, and a way to take some of it back: never further than to
+// what the program has read from a clock. The thread's time then.
 std::int64_t thread_worked();
 std::int64_t thread_gives_back(std::int64_t ns);
 // What a clock of the program shows.
 std::int64_t thread_reads();
-// PyTorch's profiler stamps CPU ops with the processor's counter. It reads the clock a thousand times
-// in a row when it begins and when it ends, and takes the counter to go evenly in between. The two
-// latest such readings tell what it will make of a stamp.
+// PyTorch's profiler stamps CPU ops with the processor's counter. It reads the clock a thousand
+// times in a row when it begins and when it ends, and takes the counter to go evenly in between.
+// The two latest such readings tell what it will make of a stamp.
 void notice_calibration(std::int64_t time);
 struct Calibration {
   std::int64_t time{};    // of the job

@@ -40,9 +40,8 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
   for (std::uint32_t index : ops) works.push_back(&recording.ops[index].work);
   return communication_time(
       works,
-      {own.placement(),
-       place < own.placement().size() ? own.placement()[place] : c.representative, alike,
-       domain.between_nodes},
+      {own.placement(), place < own.placement().size() ? own.placement()[place] : c.representative,
+       alike, domain.between_nodes},
       network_, model_);
 }
 

@@ -55,8 +55,7 @@ class ClassCompiler final : RecordCompiler {
 
  private:
   void estimate_ops() {
-    for (const Op& op : recording_.ops)
-      program_.times.push_back(work_time(op, model_, estimator_));
+    for (const Op& op : recording_.ops) program_.times.push_back(work_time(op, model_, estimator_));
   }
 
   std::uint32_t communication(std::uint32_t record, std::uint16_t slot,

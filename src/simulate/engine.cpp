@@ -261,9 +261,9 @@ void Engine::arrive(std::uint32_t index) {
   if (others_.partners != nullptr) return meet_partners(index, call.first, call.last);
   MeetingTable::Outcome out =
       others_.meetings->arrive(call.first, call.last, class_, index, now_, lane.cause,
-                              [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
-                                others_.engines[c]->wake(l, t, cause);
-                              });
+                               [&](std::uint32_t c, std::uint32_t l, std::int64_t t, Cause cause) {
+                                 others_.engines[c]->wake(l, t, cause);
+                               });
   lane.missing += out.missing;
   if (out.time > lane.ready) lane.ready = out.time, lane.cause = out.cause;
   if (lane.missing > 0)

@@ -79,15 +79,15 @@ class Engine {
   // For the live model, whose program grows and whose hosts are real.
   void grow();  // the program has more lanes, items, tickets or calls
   void issue(std::uint32_t instruction, std::int64_t time);
-  std::int64_t next_time();          // of the next event; never: nothing is under way
-  void step();                       // takes the next event
-  bool await_partners();             // true: some communication may begin or end that could not
+  std::int64_t next_time();  // of the next event; never: nothing is under way
+  void step();               // takes the next event
+  bool await_partners();     // true: some communication may begin or end that could not
   bool waits_for_partners() const { return pending_ > 0; }
   std::int64_t done(std::uint32_t ticket) const { return tickets_[ticket].done; }
   std::uint32_t closed(std::uint32_t lane) const { return lanes_[lane].closed; }
-  bool idle() const;                 // all that was issued is done
+  bool idle() const;  // all that was issued is done
   void keep_spans(Timeline* spans) { spans_ = spans; }
-  void forget();                     // of an idle engine: the program begins anew
+  void forget();  // of an idle engine: the program begins anew
 
   std::int64_t now() const { return now_; }
   std::int64_t end() const;
@@ -215,7 +215,7 @@ class Engine {
   LinkShares link_shares_;
   std::vector<std::uint32_t> order_, transfers_, together_;  // scratch of set_rates
   std::uint32_t pending_{};                                  // lanes waiting for other parties
-  std::vector<std::uint32_t> meeting_;  // of a live job: those lanes
+  std::vector<std::uint32_t> meeting_;                       // of a live job: those lanes
   std::uint32_t resume_waiters_{};
   bool dirty_{};
   std::int64_t now_{}, key_{};

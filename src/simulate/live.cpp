@@ -13,9 +13,13 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
 }
 
 // Keys of the board.
-std::uint64_t clock_key(std::int32_t rank) { return mix(0x636c6f636bULL, static_cast<std::uint32_t>(rank)); }
+std::uint64_t clock_key(std::int32_t rank) {
+  return mix(0x636c6f636bULL, static_cast<std::uint32_t>(rank));
+}
 // When the next event of a process is that waits for partners; -2: it does not.
-std::uint64_t waits_key(std::int32_t rank) { return mix(0x7761697473ULL, static_cast<std::uint32_t>(rank)); }
+std::uint64_t waits_key(std::int32_t rank) {
+  return mix(0x7761697473ULL, static_cast<std::uint32_t>(rank));
+}
 std::uint64_t member_key(std::uint64_t id, std::int32_t member, std::uint8_t phase) {
   return mix(mix(id, static_cast<std::uint32_t>(member)), phase);
 }
@@ -34,14 +38,14 @@ Live::Live(const catalog::Cluster& cluster, const estimate::Estimator& estimator
       network_(network),
       board_(board),
       rank_(rank),
-      engine_((plan_.model = Model::from(cluster, {}), plan_.port_capacity = network.port_capacity(),
-               others_.partners = this, plan_),
+      engine_((plan_.model = Model::from(cluster, {}),
+               plan_.port_capacity = network.port_capacity(), others_.partners = this, plan_),
               program_, 0, others_, nullptr) {}
 
 void Live::define(const Op& op) {
   program_.times.push_back(work_time(op, plan_.model, estimator_));
-  const bool communicates = std::holds_alternative<Collective>(op.work) ||
-                            std::holds_alternative<PointToPoint>(op.work);
+  const bool communicates =
+      std::holds_alternative<Collective>(op.work) || std::holds_alternative<PointToPoint>(op.work);
   works_.push_back(communicates ? op.work : Work{});
 }
 
@@ -198,7 +202,8 @@ std::uint32_t Live::time_of(Slot& slot, std::span<const std::uint32_t> ops) {
     return rank / per_node != placement[0] / per_node;
   });
   program_.communication_times.push_back(communication_time(
-      works, {placement, place < placement.size() ? placement[place] : rank_, {&placement, 1}, between},
+      works,
+      {placement, place < placement.size() ? placement[place] : rank_, {&placement, 1}, between},
       network_, plan_.model));
   return it->second = static_cast<std::uint32_t>(program_.communication_times.size() - 1);
 }
@@ -233,10 +238,9 @@ void Live::arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) {
     const Meeting& meeting = meetings_[i];
     const Slot& slot = slots_[meeting.slot];
     const bool sender = meeting.phase == 2;
-    board_.post(meeting.phase < 2
-                    ? member_key(slot.id, slot.rank, meeting.phase)
-                    : message_key(slot.id, sender ? slot.rank : meeting.peer,
-                                  sender ? meeting.peer : slot.rank, sender),
+    board_.post(meeting.phase < 2 ? member_key(slot.id, slot.rank, meeting.phase)
+                                  : message_key(slot.id, sender ? slot.rank : meeting.peer,
+                                                sender ? meeting.peer : slot.rank, sender),
                 meeting.number, now);
   }
   board_.count_arrival();
@@ -252,8 +256,8 @@ void Live::each_party(const Meeting& meeting, Visit&& visit) const {
     if (meeting.peer < 0 || meeting.peer >= size ||
         slot.present[static_cast<std::size_t>(meeting.peer)] == 0)
       return;
-    visit(message_key(slot.id, sender ? slot.rank : meeting.peer,
-                      sender ? meeting.peer : slot.rank, !sender),
+    visit(message_key(slot.id, sender ? slot.rank : meeting.peer, sender ? meeting.peer : slot.rank,
+                      !sender),
           slot.placement[static_cast<std::size_t>(meeting.peer)]);
     return;
   }

@@ -90,8 +90,8 @@ class Live final : RecordCompiler, Partners {
   };
   struct Meeting {
     std::uint16_t slot{};
-    std::uint8_t phase{};    // 0: begin, 1: end of a collective; 2, 3: message as sender, receiver
-    std::int32_t peer{};     // of a message
+    std::uint8_t phase{};  // 0: begin, 1: end of a collective; 2, 3: message as sender, receiver
+    std::int32_t peer{};   // of a message
     std::uint32_t number{};
   };
 
@@ -122,7 +122,7 @@ class Live final : RecordCompiler, Partners {
   std::uint32_t open_calls_{}, next_number_{1};
   std::int64_t published_{-1}, said_waiting_{-2};
   std::uint32_t said_at_{}, looked_at_{};  // counts of arrivals
-  std::int64_t horizon_{never};  // of the partners that are missing
+  std::int64_t horizon_{never};            // of the partners that are missing
   std::vector<std::int32_t> missing_;
   std::vector<std::int32_t> partners_;  // all ranks that share a communicator with this one
   Engine engine_;

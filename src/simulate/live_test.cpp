@@ -152,9 +152,8 @@ std::string live_against_simulator(const Script& script, const catalog::Cluster&
   if (!timeline) return "";
   std::vector<SlowSpan> expected, found;
   for (const simulate::Span& s : timeline->spans)
-    expected.push_back(
-        {static_cast<std::uint32_t>(job->classes[s.rank_class].representative), s.record,
-         s.issue_ns, s.start_ns, s.end_ns});
+    expected.push_back({static_cast<std::uint32_t>(job->classes[s.rank_class].representative),
+                        s.record, s.issue_ns, s.start_ns, s.end_ns});
   MapBoard board;
   std::vector<std::unique_ptr<Rank>> ranks;
   for (const job::RankClass& c : job->classes)
@@ -215,8 +214,8 @@ TEST(Live, TwoRanksMeetAsInTheSimulator) {
   EXPECT_GT(count, 20);
 }
 
-// With more ranks one may go first that a third would have stopped: the hosts here run one after the
-// other, and not side by side as in a job. Nobody may be left waiting.
+// With more ranks one may go first that a third would have stopped: the hosts here run one after
+// the other, and not side by side as in a job. Nobody may be left waiting.
 TEST(Live, ManyRanksDoNotWaitForEachOther) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(2000 + seed);

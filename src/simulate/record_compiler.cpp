@@ -195,8 +195,7 @@ void RecordCompiler::launch_graph(const Record& r) {
   if (chains.chains == 0) return;
   lanes_.also(lane);
   const std::uint32_t call = lanes_.current();
-  if (chains.last_node_of_first != none)
-    lanes_.instruction().queue_place = lanes_.take_place(lane);
+  if (chains.last_node_of_first != none) lanes_.instruction().queue_place = lanes_.take_place(lane);
   std::vector<std::uint32_t> at{lane};
   for (std::uint32_t c = 1; c < chains.chains; ++c) at.push_back(lanes_.chain(lane, c));
   if (chains.chains > 1) {
@@ -210,9 +209,8 @@ void RecordCompiler::launch_graph(const Record& r) {
   for (const ChainEntry& entry : chains.entries) {
     std::uint32_t to = at[entry.chain];
     if (entry.what != ChainEntry::What::node) {
-      lanes_.push(to,
-                  {call, base + entry.index,
-                   entry.what == ChainEntry::What::record ? ItemKind::record : ItemKind::wait});
+      lanes_.push(to, {call, base + entry.index,
+                       entry.what == ChainEntry::What::record ? ItemKind::record : ItemKind::wait});
       continue;
     }
     const Record& node = graph.nodes[entry.index].record;

@@ -42,7 +42,7 @@ struct Activities {
   std::mutex mutex;
   std::array<bool, kinds> enabled{};
   std::array<bool, kinds> wanted{};  // at some time since the last flush: clients flush at the end
-  int count{};  // of kinds enabled
+  int count{};                       // of kinds enabled
   std::vector<Api> calls;
   std::vector<External> externals;
   std::unordered_map<std::uint32_t, const char*> names;  // by op; never freed, clients keep them
@@ -292,8 +292,8 @@ void use_calibrations(Activities& a, std::uint64_t now) {
   session::Calibration begin, end;
   if (!session::profiler_calibrations(begin, end) || now - end.ticks > near) return;
   a.time0 = begin.time, a.stamp0 = begin.ticks;
-  a.stamps_per_ns = static_cast<double>(end.ticks - begin.ticks) /
-                    static_cast<double>(end.time - begin.time);
+  a.stamps_per_ns =
+      static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(end.time - begin.time);
 }
 
 }  // namespace
@@ -356,8 +356,7 @@ void flush(bool finish) {
   std::lock_guard guard(a.mutex);
   if (a.request == nullptr || a.complete == nullptr) return;
   if (time1 > a.time0)
-    a.stamps_per_ns =
-        static_cast<double>(stamp1 - a.stamp0) / static_cast<double>(time1 - a.time0);
+    a.stamps_per_ns = static_cast<double>(stamp1 - a.stamp0) / static_cast<double>(time1 - a.time0);
   use_calibrations(a, stamp1);
   const Places places;
   for (const External& e : a.externals)
