@@ -118,6 +118,9 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
   known_[index].called_turns = known_[index].turns;
   if (!place.state.compare_exchange_strong(waiting, by_helper ? State::called : State::running))
     return;
+  // Counted before the thread goes on: it may look.
+  ++domain_.header().waits_ended;
+  if (forced) ++domain_.header().waits_forced;
   place.word.fetch_add(1);
   futex_wake(place.word);
   if (by_helper) {
@@ -125,8 +128,6 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
     member.word.fetch_add(1);
     futex_wake(member.word);
   }
-  ++domain_.header().waits_ended;
-  if (forced) ++domain_.header().waits_forced;
   last_progress_ = real_ns();
 }
 
