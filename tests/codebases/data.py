@@ -11,7 +11,8 @@ import pickle
 import random
 import sys
 
-WORDS = [a + b for a in "ka lo mi nu re sa te vi wo zu".split() for b in "bar din fel gos hin jur kel mon pas tor".split()]
+WORDS = [a + b for a in "ka lo mi nu re sa te vi wo zu".split()
+         for b in "bar din fel gos hin jur kel mon pas tor".split()]
 
 
 def sentences(count: int, words: int) -> list[str]:
@@ -23,9 +24,11 @@ def tokenizer(folder: pathlib.Path) -> None:
     """A word-level tokenizer as transformers loads it."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
-    known = Tokenizer(models.WordLevel({word: i for i, word in enumerate(["<unk>", "<s>", "</s>", "<pad>", *WORDS])}, "<unk>"))
+    words = ["<unk>", "<s>", "</s>", "<pad>", *WORDS]
+    known = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, "<unk>"))
     known.pre_tokenizer = pre_tokenizers.Whitespace()
-    fast = PreTrainedTokenizerFast(tokenizer_object=known, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+    fast = PreTrainedTokenizerFast(tokenizer_object=known, unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+                                   pad_token="<pad>")
     fast.chat_template = "{% for m in messages %}{{ m['role'] + ' ' + m['content'] + ' ' }}{% endfor %}"
     fast.save_pretrained(folder)
 
@@ -36,22 +39,20 @@ def text(folder: pathlib.Path) -> None:
 
 def chat(folder: pathlib.Path) -> None:
     """Prompts with answers, and prompts alone, as TRL reads them."""
-    with (folder / "train.jsonl").open("w") as file:
-        for line in sentences(512, 120):
-            file.write(json.dumps({"text": line}) + "\n")
-    prompts = folder / "prompts"
-    prompts.mkdir()
-    with (prompts / "train.jsonl").open("w") as file:
-        for line in sentences(512, 30):
-            file.write(json.dumps({"prompt": line}) + "\n")
+    for column, kind, words in (("text", "text", 120), ("prompt", "prompts", 30)):
+        (folder / kind).mkdir()
+        with (folder / kind / "train.jsonl").open("w") as file:
+            for line in sentences(512, words):
+                file.write(json.dumps({column: line}) + "\n")
 
 
 def llama(folder: pathlib.Path) -> None:
     """A small Llama with random weights and its tokenizer."""
     from transformers import LlamaConfig, LlamaForCausalLM
     tokenizer(folder)
-    LlamaForCausalLM(LlamaConfig(hidden_size=512, intermediate_size=1408, num_hidden_layers=4, num_attention_heads=8,
-                                 num_key_value_heads=8, vocab_size=1024, max_position_embeddings=2048)).save_pretrained(folder)
+    config = LlamaConfig(hidden_size=512, intermediate_size=1408, num_hidden_layers=4, num_attention_heads=8,
+                         num_key_value_heads=8, vocab_size=1024, max_position_embeddings=2048)
+    LlamaForCausalLM(config).save_pretrained(folder)
 
 
 def images(folder: pathlib.Path) -> None:
@@ -63,7 +64,8 @@ def images(folder: pathlib.Path) -> None:
         for i in range(count):
             place = folder / split / f"class{i % 2}"
             place.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(noise.integers(0, 255, (64, 64, 3), dtype=numpy.uint8)).resize((256, 256)).save(place / f"{i}.jpg")
+            picture = Image.fromarray(noise.integers(0, 255, (64, 64, 3), dtype=numpy.uint8))
+            picture.resize((256, 256)).save(place / f"{i}.jpg")
 
 
 def detection(folder: pathlib.Path) -> None:
@@ -121,7 +123,8 @@ def c4(folder: pathlib.Path) -> None:
     """The extract of C4 that torchtitan's debug configurations read."""
     with (folder / "data.json").open("w") as file:
         for line in sentences(512, 1500):
-            file.write(json.dumps({"text": line, "timestamp": "2019-04-25T12:57:54Z", "url": "https://example.org"}) + "\n")
+            row = {"text": line, "timestamp": "2019-04-25T12:57:54Z", "url": "https://example.org"}
+            file.write(json.dumps(row) + "\n")
 
 
 PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, images, detection, vae, tokens, fineweb, c4)}

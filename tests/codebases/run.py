@@ -3,9 +3,9 @@
     python tests/codebases/run.py --sources ~/src                      all whose folder is there
     python tests/codebases/run.py --sources ~/src nanogpt dit --bin ~/venvs/train/bin
 
-SOURCES holds clones by their usual names (nanoGPT, DiT, examples, Megatron-LM …); data and tokenizers are synthetic and are
-written to --data. A code base passes when the command was ended with code 0 after steps found by their updates, no kernel or call is
-unknown, and throughput has the right unit and amount. A table of the results goes to the terminal.
+SOURCES holds clones by their usual names (nanoGPT, DiT, examples, Megatron-LM …); data and tokenizers are synthetic and
+are written to --data. A code base passes when the command was ended with code 0 after steps found by their updates, no
+kernel or call is unknown, and throughput has the right unit and amount. A table of the results goes to the terminal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def problems(base: CodeBase, code: int, prediction: dict | None) -> list[str]:
     if prediction["step"]["found_by"] not in ("optimizer", "annotation"):
         found.append(f"steps found by {prediction['step']['found_by']}")
     rate = prediction["throughput"] or {"unit": "none", "per_step": 0}
-    if rate["unit"] != base.unit or abs(rate["per_step"] / base.per_step - 1) > 0.02:
+    if rate["unit"] != base.unit or abs(rate["per_step"] - base.per_step) > 0.02 * base.per_step:
         found.append(f"{rate['per_step']:g} {rate['unit']} a step, not {base.per_step:g} {base.unit}")
     coverage = prediction["coverage"]
     if coverage["unknown"] > 0.02:
@@ -61,14 +61,15 @@ def run(base: CodeBase, options: argparse.Namespace) -> bool:
                    env={**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build/lib/maya")}, stdout=subprocess.DEVNULL)
     link_data(base, folder, data)
     words = shlex.split(base.command.replace("{data}", str(data)).replace("{here}", str(HERE)))
-    environment = {**os.environ, **dict(base.variables), "PATH": f"{bin}:{os.environ['PATH']}", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+    environment = {**os.environ, **dict(base.variables), "PATH": f"{bin}:{os.environ['PATH']}", "HF_HUB_OFFLINE": "1",
+                   "WANDB_MODE": "disabled"}
     options.out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     with (options.out / f"{base.name}.log").open("w") as log:
         try:
-            done = subprocess.run([options.maya, "run", "--cluster", base.cluster, "--stop-after", "3", "--out", out, *base.options, "--", *words],
-                                  cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT, timeout=base.timeout)
-            code = done.returncode
+            code = subprocess.run([options.maya, "run", "--cluster", base.cluster, "--stop-after", "3", "--out", out,
+                                   "--", *words], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT,
+                                  timeout=base.timeout).returncode
         except subprocess.TimeoutExpired:
             code = 124
     seconds = time.monotonic() - begin
@@ -87,8 +88,10 @@ def run(base: CodeBase, options: argparse.Namespace) -> bool:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="all whose folder is there, unless named")
-    parser.add_argument("--sources", type=pathlib.Path, default=pathlib.Path(os.environ.get("SOURCES", ".")), help="folder of the clones ($SOURCES)")
-    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path(sys.executable).parent, help="of the environment they run in")
+    parser.add_argument("--sources", type=pathlib.Path, default=pathlib.Path(os.environ.get("SOURCES", ".")),
+                        help="folder of the clones ($SOURCES)")
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path(sys.executable).parent,
+                        help="of the environment they run in")
     parser.add_argument("--maya", default=str(ROOT / ".venv/bin/maya"))
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "maya-codebases")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("maya-runs/codebases"))
