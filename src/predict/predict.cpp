@@ -316,11 +316,13 @@ Status write_results(const std::string& directory, const Outcome& outcome) {
           write_file(directory + "/prediction.json", to_json(outcome));
       !status)
     return status;
-  if (outcome.timeline.spans.empty()) return {};
-  if (Status status = write_file(directory + "/timeline.pftrace",
-                                 report::perfetto_trace(outcome.job, outcome.timeline));
-      !status)
-    return status;
+  if (!outcome.timeline.spans.empty())
+    if (Status status = write_file(directory + "/timeline.pftrace",
+                                   report::perfetto_trace(outcome.job, outcome.timeline));
+        !status)
+      return status;
+  // Also without a step: an out-of-memory shows what was allocated.
+  if (outcome.memory.empty()) return {};
   return write_file(directory + "/report.html",
                     report::html_page(outcome.page()));
 }

@@ -78,7 +78,8 @@ std::vector<Change> changes_for(const catalog::Catalog& catalog, const Outcome& 
 }
 
 // The GPUs on which a run that does not fit would: the smallest of each amount of memory.
-std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const Outcome& outcome) {
+std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const Outcome& outcome,
+                                          const std::string& directory) {
   const report::OutOfMemory& refused = *outcome.prediction.out_of_memory;
   const std::int64_t missing = std::max(refused.missing_bytes,
                                         refused.estimated_missing_bytes.value_or(0));
@@ -93,12 +94,15 @@ std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const
   constexpr std::size_t most = 3;
   for (const catalog::Gpu* gpu : fit) {
     if (found.size() == most) break;
-    found.push_back({fmt::format("it would fit {} ({:.0f} GiB), if the rest of the run needs no "
-                                 "more than what was seen",
-                                 gpu->name, static_cast<double>(gpu->memory_bytes) / (1 << 30)),
-                     fmt::format("maya run --cluster {} -- …", gpu->name),
+    // Whether a run that was cut short fits is only known when it runs there.
+    found.push_back({fmt::format("{}, with {:.0f} GiB", gpu->name,
+                                 static_cast<double>(gpu->memory_bytes) / (1 << 30)),
+                     refused.during_run
+                         ? fmt::format("maya run --cluster {} -- {}", gpu->name,
+                                       outcome.prediction.command)
+                         : fmt::format("maya predict {} --cluster {}", directory, gpu->name),
                      0,
-                     refused.during_run ? "run it again on this GPU to be sure" : ""});
+                     refused.during_run ? "has the memory that is missing as far as the run went" : ""});
   }
   return found;
 }
@@ -111,7 +115,7 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
   const auto catalog = models.catalog();
   if (!catalog) return {};
   if (outcome.prediction.out_of_memory)
-    return gpus_that_fit(**catalog, outcome);
+    return gpus_that_fit(**catalog, outcome, directory);
   if (!outcome.prediction.step || outcome.timeline.simulated_ops > most_operations) return {};
   std::vector<report::WhatIf> found;
   for (const Change& change : changes_for(**catalog, outcome)) {

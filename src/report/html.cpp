@@ -183,6 +183,7 @@ Json profiles_json(const std::vector<MemoryProfile>& profiles, bool points) {
     Json one = {{"ranks", rank_list(profile.ranks)},
                 {"capacity_bytes", profile.capacity_bytes},
                 {"detailed", profile.detailed},
+                {"by_order", profile.by_order},
                 {"refused", profile.refused},
                 {"peak_us", tidy(profile.peak.us)},
                 {"parts", amounts(profile.peak)},

@@ -72,7 +72,8 @@ class Classifier {
     const Passes passes(job, one);
     const auto size = static_cast<std::uint32_t>(recording.records.size());
     std::vector<std::uint32_t> begin = one.step_begin;
-    if (begin.size() < 2) begin = {0, size};
+    whole_steps_ = begin.size() >= 2;
+    if (!whole_steps_) begin = {0, size};
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
       StepPasses step{std::min(begin[k], size), std::min(begin[k + 1], size), never, 0};
       each_work(recording, step.begin, step.end,
@@ -97,6 +98,10 @@ class Classifier {
 
   Holds operator()(const Piece& piece) const {
     if (distributed(piece.allocated)) return Holds::communication;
+    // A run that ended in its first step released nothing: what modules allocate in their calls are
+    // activations, what is made outside of them is the model.
+    if (!whole_steps_ && kept(piece) && !backward_threads_[piece.by])
+      return in_module(piece.allocated) ? Holds::activations : Holds::parameters;
     if (steps_.empty() || piece.allocated < steps_.front().begin)
       return kept(piece) ? Holds::parameters : Holds::temporary;
     auto step = std::upper_bound(steps_.begin(), steps_.end(), piece.allocated,
@@ -115,6 +120,10 @@ class Classifier {
   bool kept(const Piece& piece) const {
     return piece.released == never || steps_.empty() || piece.released >= steps_.back().end;
   }
+  bool in_module(std::uint32_t record) const {
+    return record < places_.of_record.size() &&
+           places_.stacks[places_.of_record[record]].module != 0;
+  }
   bool distributed(std::uint32_t record) const {
     if (record >= places_.of_record.size()) return false;
     const std::uint32_t stack = places_.of_record[record];
@@ -129,6 +138,7 @@ class Classifier {
 
   const Places& places_;
   std::vector<StepPasses> steps_;
+  bool whole_steps_{};
   std::vector<bool> backward_threads_;
 };
 
@@ -249,7 +259,9 @@ MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline
     }
   }
 
-  const std::vector<double> us = times_of(timeline, c, recording.records.size());
+  std::vector<double> us = times_of(timeline, c, recording.records.size());
+  profile.by_order = timeline.host_spans.empty();
+  if (profile.by_order) std::iota(us.begin(), us.end(), 0.0);
   std::vector<MemoryPoint> all;
   Amounts live{};
   of(live, Holds::context) = context;
