@@ -1,6 +1,7 @@
 // Attention kernels take one struct by value, whose fields moved over the versions.
 #include <gtest/gtest.h>
 
+#include "decode/lengths.h"
 #include "decode/testing/call.h"
 
 namespace maya::decode {
@@ -47,6 +48,23 @@ void expect_the_three(const Attention& w) {
   EXPECT_EQ(w.seq_q, 17);
   const double pairs = 7000 + 500 + 50 * (150 - 49 / 2.0);
   EXPECT_NEAR(3.0 * 17 * (static_cast<double>(w.seq_k) - 8), pairs, 30);
+}
+
+std::uint64_t everywhere(std::uint64_t address) { return address >= 0x7f0000000000 ? 4096 : 0; }
+
+TEST(Attention, ListsOfLengthsAreOnlyRead) {
+  std::uint64_t words[] = {starts_at, 5, 0x7f0000007000, keys_at};
+  void* arguments[] = {words};
+  Kernel kernel;
+  kernel.parameter_sizes = {sizeof words};
+  Launch launch{&kernel, {}, arguments, everywhere, lengths};
+  Decoded d;
+  writes_all_but(launch, {starts_at, keys_at}, d);
+  ASSERT_EQ(d.accesses.size(), 3u);
+  EXPECT_FALSE(d.accesses[0].write);
+  EXPECT_TRUE(d.accesses[1].write);
+  EXPECT_EQ(d.accesses[1].address, 0x7f0000007000u);
+  EXPECT_FALSE(d.accesses[2].write);
 }
 
 TEST(Attention, Flash2CountsTheKeysInUse) {

@@ -100,6 +100,7 @@ class Flash2 : public Decoder {
       work.direction = part == Part::forward ? Direction::forward : Direction::backward;
       work.kernel = AttentionKernel::flash2;
       d.op.work = work;
+      if (s.cu_q) writes_all_but(launch, {s.cu_q, s.cu_k, s.behind[0], s.behind[1]}, d);
       return d;
     }
     Pointwise work;

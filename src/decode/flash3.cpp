@@ -32,9 +32,10 @@ class Flash3 : public Decoder {
     Decoded d;
     d.op.geometry = launch.geometry;
     std::int64_t s[6]{};
+    std::uint64_t lists[2]{};
     bool found = shapes(a, s);
     // Pages alone do not tell how many keys there are: the queries look at each other, at least.
-    if (found && !use_lengths(a, s) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
+    if (found && !use_lengths(a, s, lists) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
     if (helper) {
       Pointwise work;
       work.elements = s[0] * s[1] * s[2] * s[3];
@@ -60,6 +61,7 @@ class Flash3 : public Decoder {
     work.kernel = AttentionKernel::flash3;
     work.direction = backward ? Direction::backward : Direction::forward;
     d.op.work = work;
+    if (lists[0] != 0) writes_all_but(launch, {lists[0], lists[1]}, d);
     d.recognised = found || !launch.arguments;
     return d;
   }
@@ -77,7 +79,7 @@ class Flash3 : public Decoder {
 
   // Behind the shapes stand cu_seqlens_q, cu_seqlens_k, cu_seqlens_k_new, seqused_q, seqused_k.
   // Where the first is known, it is recognised: it ends with the number of queries, Q's length.
-  bool use_lengths(const Arguments& a, std::int64_t* s) const {
+  bool use_lengths(const Arguments& a, std::int64_t* s, std::uint64_t* lists = nullptr) const {
     const Launch& launch = a.launch();
     const std::size_t total = a.size(0);
     if (backward || launch.known == nullptr || s[3] != 1) return false;
@@ -93,6 +95,7 @@ class Flash3 : public Decoder {
       if (starts == nullptr || keys == nullptr) continue;
       auto lengths = typical_lengths(starts, static_cast<const std::int32_t*>(keys), batch, causal);
       if (!lengths) continue;
+      if (lists != nullptr) lists[0] = starts_at, lists[1] = keys_at;
       s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
       return true;
     }

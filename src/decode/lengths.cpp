@@ -39,6 +39,18 @@ std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::in
   return out;
 }
 
+void writes_all_but(const Launch& launch, std::initializer_list<std::uint64_t> lists, Decoded& d) {
+  if (!launch.arguments || !launch.extent || launch.kernel->parameter_sizes.empty()) return;
+  const auto* bytes = static_cast<const std::byte*>(launch.arguments[0]);
+  for (std::size_t at = 0; at + 8 <= launch.kernel->parameter_sizes[0]; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, 8);
+    if (word < 0x10000 || launch.extent(word) == 0) continue;
+    const bool list = std::find(lists.begin(), lists.end(), word) != lists.end();
+    d.accesses.push_back({word, 0, !list, !list});
+  }
+}
+
 std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total) {
   if (launch.known == nullptr || starts < 0x10000 || starts % 4 != 0 || total < 1) return 0;
   constexpr std::int64_t most = 1 << 16;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "decode/decode.h"
@@ -21,6 +22,10 @@ struct Lengths {
 // each has. Empty where the numbers cannot be lengths.
 std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
                                        std::int64_t batch, bool causal);
+
+// Everything the launch's one struct points to may be written, but for the lists of lengths at
+// `lists`: engines use them again after the attention.
+void writes_all_but(const Launch& launch, std::initializer_list<std::uint64_t> lists, Decoded& d);
 
 // The sequences in a list of starts at this address, if its values are known: from 0, never
 // falling, up to `total`. Sequences of no length at the end, which engines fill up their batches

@@ -85,7 +85,10 @@ std::vector<bool> read_only_parameters(const Program& program) {
     const Argument& memory =
         in.arguments[0].kind == Argument::Kind::memory ? in.arguments[0] : in.arguments[1];
     std::uint64_t reached = flow.into(memory);
-    if (reached == 0) return {};  // through a tensor map or a table of pointers: anything
+    // Through a table of pointers: what is written lies behind them, not behind a parameter. The
+    // owner of the values looks for such tables (session/execution.h).
+    if (reached == 0 && in.bytes > 0 && memory.index >= 0) continue;
+    if (reached == 0) return {};  // through a tensor map: anything
     written |= reached;
   }
   std::vector<bool> result(program.parameters.size());

@@ -49,6 +49,26 @@ bool meets_host_memory(const Function& function, void* const* arguments) {
   return false;
 }
 
+void forget_behind_tables(const Function& function, void* const* arguments) {
+  if (function.kernel.ptx.empty() && function.kernel.image.empty()) return;
+  State& s = state();
+  const auto& sizes = function.code.parameter_sizes;
+  constexpr std::uint64_t most = 512;  // pointers in a table
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 8) continue;
+    std::uint64_t table = 0;
+    std::memcpy(&table, arguments[i], 8);
+    for (std::uint64_t at = 0; at < most && s.memory.owns(table); ++at) {
+      const void* word = s.values.known(table + 8 * at, 8);
+      if (word == nullptr) break;
+      std::uint64_t address = 0;
+      std::memcpy(&address, word, 8);
+      if (!s.memory.owns(address)) break;
+      s.values.forget_from(address);
+    }
+  }
+}
+
 bool run_on_values(const Function& function, const decode::Launch& launch) {
   const auto* executable = dynamic_cast<const decode::Executable*>(function.decoder.get());
   decode::Effects effects;

@@ -18,6 +18,10 @@ const void* known_at(std::uint64_t address, std::uint64_t bytes);
 // Whether some argument of a launch leads to pinned memory of the host.
 bool meets_host_memory(const Function& function, void* const* arguments);
 
+// A kernel that could not be run may write through a table of pointers in one of its arguments:
+// forgets what is known behind each pointer in such a table.
+void forget_behind_tables(const Function& function, void* const* arguments);
+
 // Runs the launch and keeps what it wrote. False: it has to be treated like any other kernel.
 bool run_on_values(const Function& function, const decode::Launch& launch);
 

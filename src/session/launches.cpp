@@ -113,6 +113,7 @@ void forget_arguments(const Function& function, const decode::Decoded& decoded,
     for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8)
       s.values.forget_from(argument_word(arguments, i, at), reach);
   }
+  forget_behind_tables(function, arguments);
   for (const auto& write : find_writes(function, decoded, arguments))
     forget_write(argument_word(arguments, write.parameter, write.offset), write.bytes);
 }
