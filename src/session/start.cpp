@@ -13,6 +13,7 @@
 #include "session/notes.h"
 #include "session/python_hook.h"
 #include "session/state.h"
+#include "session/timed_wait.h"
 
 namespace maya::session {
 namespace {
@@ -88,4 +89,5 @@ MAYA_WRAPPER void maya_start_again() {
   attend_job();
   attend_departure();
   prepare_python_again();
+  enter_virtual_time();
 }
