@@ -20,7 +20,7 @@ GPUS = {"a100_sxm": "a100-80gb-sxm", "h100_sxm": "h100-sxm", "h200_sxm": "h200-s
 # The order is the number a model knows a library by; the first answers where nobody names one: vLLM's 16-bit products are
 # torch.nn.functional.linear.
 LIBRARIES = ["vllm", "sglang", "trtllm"]
-# vLLM's tables of these hold what its Python calls around the kernels take (60 µs where the kernel of the same name takes 6).
+# Of these vLLM's tables have about ten times the others' times for small ops, likely calls around the kernels; SGLang's answers.
 KERNELS_ALONE = ("gemm.8.block", "mla.prefill", "mla.decode")
 
 
