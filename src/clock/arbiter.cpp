@@ -42,25 +42,24 @@ void Arbiter::run(const std::atomic<bool>& stop) {
 // What one thread means for a jump to `deadline`.
 Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   Place& place = domain_.place(index);
-  const State state = place.state.load();
   Known& known = known_[index];
-  const std::int64_t time = place.time.load();
-  const bool runs = state == State::running || state == State::woken;
-  if (runs && time >= deadline) {
-    known.looked = false;
-    return Finding::later;
-  }
-  // It began to wait after the earliest deadline was looked for.
-  if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
+  auto runs = [](State state) { return state == State::running || state == State::woken; };
+  known.looked = false;
+  if (runs(place.state.load()) && place.time.load() >= deadline) return Finding::later;
   const std::int32_t thread = place.thread.load();
   if (thread == 0) {  // about to be made: as long as its process lives
-    known.looked = false;
     if (kernel_.turns(index, place.process.load(), place.process.load()) != 0)
       return Finding::earlier;
     domain_.leave(place);
     return Finding::gone;
   }
   const Sight sight = kernel_.look(index, place.process.load(), thread);
+  // What it says of itself is read after the look: if it sleeps and has had no turn when all are
+  // looked at once more (unchanged), then it said this before it went to sleep.
+  const State state = place.state.load();
+  const std::int64_t time = place.time.load();
+  // It began to wait after the earliest deadline was looked for.
+  if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
   if (state == State::called && sight.what != Sight::What::gone) {
     if (sight.turns == known.called_turns) return Finding::earlier;
     // It has been woken. If it sleeps again, it is for something else.
@@ -79,7 +78,8 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
     case Sight::What::asleep: {
       // Woken later, it goes on at the time the others have reached by then.
       State as_seen = state;
-      if (runs) place.state.compare_exchange_strong(as_seen, State::blocked);
+      if (runs(state) && !place.state.compare_exchange_strong(as_seen, State::blocked))
+        return Finding::earlier;
       return Finding::asleep;
     }
     case Sight::What::at_work:
@@ -90,7 +90,7 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
     place.time.store(std::max(time, domain_.now()));
     place.state.compare_exchange_strong(blocked, State::woken);
   }
-  if (!runs) return Finding::earlier;  // woken: it will act
+  if (!runs(state)) return Finding::earlier;  // woken: it will act
   // It works without a word to us: its time goes on with the processor time it uses.
   if (known.time != time) known.time = time, known.cpu_ns = sight.cpu_ns;
   const auto used = static_cast<double>(sight.cpu_ns - known.cpu_ns) * domain_.scale();

@@ -17,8 +17,11 @@ class Clock : public testing::Test {
  protected:
   void SetUp() override {
     path_ = testing::TempDir() + "/clock-" + std::to_string(getpid());
+    open(1.0);
+  }
+  void open(double scale) {
     unlink(path_.c_str());
-    ASSERT_TRUE(Domain::create(path_, 1.0));
+    ASSERT_TRUE(Domain::create(path_, scale));
     domain_ = Domain::attach(path_);
     ASSERT_NE(domain_, nullptr);
   }
@@ -56,6 +59,9 @@ TEST_F(Clock, ASleepOfAnHourTakesNoTime) {
 }
 
 TEST_F(Clock, SleepersWakeInTheOrderOfTheirDeadlines) {
+  // Processor time does not count: on a busy machine a thread may use more than the millisecond
+  // between two deadlines.
+  open(0);
   start_arbiter();
   constexpr int threads = 20, rounds = 10;
   std::atomic<std::int64_t> last{0};

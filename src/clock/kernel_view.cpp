@@ -79,6 +79,13 @@ std::uint64_t KernelView::turns(std::uint32_t index, std::int32_t process, std::
   return schedule(thread(index, process, id), sight) ? sight.turns : 0;
 }
 
+// Of a thread that does not run the kernel names the system call. Empty: the file is not for us.
+std::optional<bool> KernelView::off_processor(Thread& t) {
+  char text[256];
+  if (read(t, t.syscall, "syscall", text, sizeof text) <= 0) return {};
+  return std::strncmp(text, "running", 7) != 0;
+}
+
 Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t id) {
   Thread& t = thread(index, process, id);
   Sight sight;
@@ -88,12 +95,10 @@ Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t i
   }
   char text[512];
   // A thread that was found asleep and has had no turn since either sleeps on or was woken and
-  // waits for a processor. Which of both, this file says, and it costs a third of the other.
+  // waits for a processor. Which of both, the system call says, and it costs a third of the other.
   if (t.asleep_turns == sight.turns) {
-    const long got = read(t, t.syscall, "syscall", text, sizeof text);
-    if (got > 0) {
-      sight.what =
-          std::strncmp(text, "running", 7) == 0 ? Sight::What::at_work : Sight::What::asleep;
+    if (const auto off = off_processor(t)) {
+      sight.what = *off ? Sight::What::asleep : Sight::What::at_work;
       return sight;
     }
   }
@@ -106,8 +111,10 @@ Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t i
   switch (state) {
     case 'S':
     case 'I':
-      sight.what = Sight::What::asleep;
-      t.asleep_turns = sight.turns;
+      // A thread on its way to sleep looks like this before it has left its processor, and when it
+      // is woken there it goes on without a new turn.
+      sight.what = off_processor(t).value_or(true) ? Sight::What::asleep : Sight::What::at_work;
+      if (sight.what == Sight::What::asleep) t.asleep_turns = sight.turns;
       break;
     case 'T':
     case 't':

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace maya::clock {
@@ -40,6 +41,7 @@ class KernelView {
   void close(Thread& thread);
   long read(Thread& t, int& file, const char* name, char* text, std::size_t size);
   bool schedule(Thread& t, Sight& sight);
+  std::optional<bool> off_processor(Thread& t);
 
   std::vector<Thread> threads_;
   int open_{};
