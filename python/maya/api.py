@@ -139,11 +139,13 @@ def _absolute(cluster: str | None) -> str | None:
 
 
 def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, Any] | None = None, *,
-            steps: int | str | None = None, calibration: PathLike | None = None, **settings: Any) -> Prediction:
+            steps: int | str | None = None, calibration: PathLike | None = None, details: bool = False,
+            **settings: Any) -> Prediction:
     """Simulates a recording again, on another cluster or with other settings. Nothing is written.
 
     `set` are the settings of `maya predict --set`; those without a dot may be given by name. The recording stays in
-    memory, so that the second question about a run takes as long as its simulation.
+    memory, so that the second question about a run takes as long as its simulation. `details` adds what prediction.json
+    has for the report and takes longer: cost by source line, communicators, memory at the peak and what would help.
 
     >>> maya.predict("maya-runs/demo", cluster="a100-80gb-sxm").gpu
     'a100-80gb-sxm'
@@ -154,6 +156,8 @@ def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, A
     # The engine is another process: it has the working directory of its start, not today's.
     question: dict[str, Any] = {"run": os.path.abspath(run), "cluster": _absolute(cluster),
                                 "set": {k: str(v) for k, v in {**(set or {}), **settings}.items()}}
+    if details:
+        question["details"] = True
     if steps is not None:
         question["steps"] = str(steps)
     if calibration is not None:

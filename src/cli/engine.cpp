@@ -134,8 +134,9 @@ class Engine {
     options.steps = text_of(question, "steps", "auto");
     options.fold = !question.value("unfold", false);
     options.settings = pairs_of(question, "set");
-    options.keep_spans = ask != "predict" || question.value("details", false);
-    options.what_ifs = ask == "page";
+    const bool details = question.value("details", false);
+    options.keep_spans = ask != "predict" || details;
+    options.what_ifs = ask == "page" || details;
     options.reuse = &models_;
     const auto outcome = predict::predict_recorded(**run, directory, options);
     if (!outcome) return outcome.error();

@@ -132,6 +132,8 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
 }
 
 bool Arbiter::step() {
+  // Whoever joins while we look is not looked at: then all is looked at again.
+  const std::uint32_t joins = domain_.joins();
   const std::uint32_t count = domain_.places();
   known_.resize(std::max<std::size_t>(known_.size(), count));
   std::uint32_t first = nobody;
@@ -140,8 +142,8 @@ bool Arbiter::step() {
     const Place& place = domain_.place(i);
     const State state = place.state.load();
     known_[i].looked = false;
-    if (state == State::waiting && place.deadline.load() < deadline)
-      deadline = place.deadline.load(), first = i;
+    const std::int64_t until = place.deadline.load();
+    if (state == State::waiting && until < deadline) deadline = until, first = i;
     if (state == State::running || state == State::woken)
       reached = std::min(reached, place.time.load());
   }
@@ -165,7 +167,10 @@ bool Arbiter::step() {
   };
   if (hindrance_ < count) look(hindrance_);
   for (std::uint32_t i = 0; i < count && !held; ++i) look(i);
-  if (!held && unchanged() && domain_.place(first).state.load() == State::waiting) {
+  // A wait may have ended and another one begun since its deadline was read.
+  const Place& earliest = domain_.place(first);
+  if (!held && joins == domain_.joins() && unchanged() &&
+      earliest.state.load() == State::waiting && earliest.deadline.load() == deadline) {
     hindrance_ = nobody;
     end_wait(first, false);
     return true;

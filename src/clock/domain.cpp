@@ -81,6 +81,7 @@ std::int64_t Domain::real_start(int clock) const {
 std::int64_t Domain::now() const { return header_->now.load(std::memory_order_relaxed); }
 std::uint32_t Domain::places() const { return header_->places.load(); }
 std::uint32_t Domain::members() const { return header_->members.load(); }
+std::uint32_t Domain::joins() const { return header_->joins.load(); }
 
 void Domain::reached(std::int64_t time) {
   std::int64_t now = header_->now.load();
@@ -129,6 +130,7 @@ Place* Domain::join(std::int32_t process, std::int32_t thread, std::int64_t time
     p.member = member_of(process);
     p.state.compare_exchange_strong(expected, State::running);
     raise_to(header_->places, i + 1);
+    ++header_->joins;
     return &p;
   }
   return nullptr;

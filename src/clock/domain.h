@@ -95,6 +95,7 @@ class Domain {
   Member& member(std::uint32_t index) { return members_[index]; }
   std::uint32_t places() const;  // in use are some below this
   std::uint32_t members() const;
+  std::uint32_t joins() const;  // how often a thread has joined
   void ring();  // the arbiter has something to look at
 
  private:
@@ -122,7 +123,7 @@ struct Domain::Header {
   double scale, ns_per_tick;
   std::int64_t real_start[16];  // by clock id
   std::atomic<std::int64_t> now;
-  std::atomic<std::uint32_t> places, members;
+  std::atomic<std::uint32_t> places, members, joins;
   std::atomic<std::uint32_t> bell;  // a futex for the arbiter
   std::atomic<std::uint32_t> news, news_waiters, arrivals;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic

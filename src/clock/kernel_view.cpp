@@ -80,6 +80,7 @@ std::uint64_t KernelView::turns(std::uint32_t index, std::int32_t process, std::
 }
 
 // Of a thread that does not run the kernel names the system call. Empty: the file is not for us.
+// One that was just woken from another processor still counts as not running: ask "stat" after it.
 std::optional<bool> KernelView::off_processor(Thread& t) {
   char text[256];
   if (read(t, t.syscall, "syscall", text, sizeof text) <= 0) return {};
@@ -93,15 +94,10 @@ Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t i
     close(t);
     return sight;
   }
+  // A thread on its way to sleep is in state S before it has left its processor, and when it is
+  // woken there it goes on without a new turn. Once it has left, it cannot run without one.
+  const bool left = t.asleep_turns == sight.turns || off_processor(t).value_or(true);
   char text[512];
-  // A thread that was found asleep and has had no turn since either sleeps on or was woken and
-  // waits for a processor. Which of both, the system call says, and it costs a third of the other.
-  if (t.asleep_turns == sight.turns) {
-    if (const auto off = off_processor(t)) {
-      sight.what = *off ? Sight::What::asleep : Sight::What::at_work;
-      return sight;
-    }
-  }
   if (read(t, t.stat, "stat", text, sizeof text) <= 0) {
     close(t);
     return sight;
@@ -111,10 +107,8 @@ Sight KernelView::look(std::uint32_t index, std::int32_t process, std::int32_t i
   switch (state) {
     case 'S':
     case 'I':
-      // A thread on its way to sleep looks like this before it has left its processor, and when it
-      // is woken there it goes on without a new turn.
-      sight.what = off_processor(t).value_or(true) ? Sight::What::asleep : Sight::What::at_work;
-      if (sight.what == Sight::What::asleep) t.asleep_turns = sight.turns;
+      sight.what = left ? Sight::What::asleep : Sight::What::at_work;
+      if (left) t.asleep_turns = sight.turns;
       break;
     case 'T':
     case 't':

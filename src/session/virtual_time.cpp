@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <vector>
 
 #include "clock/system_call.h"
 #include "device/exchange.h"
@@ -196,32 +198,66 @@ std::int64_t thread_reads() { return own.read = thread_now(); }
 
 namespace {
 
-std::mutex calibrations_mutex;
-Calibration calibrations[2];  // the last one second
+// Readings of one calibration, in their order. The profiler compares the k-th of the first with the
+// k-th of the second and takes the median, so that a preemption in between does not matter; so do
+// we. The first readings are those by which a calibration is recognised.
 struct Readings {
-  std::uint64_t last{};
+  static constexpr std::uint32_t most = 980, recognised = 16;
+  Calibration all[most];
   std::uint32_t count{};
 };
-constinit thread_local Readings readings;
+
+std::mutex calibrations_mutex;
+std::unique_ptr<Readings> calibrations[2];  // the latest is the second
+
+struct Row {
+  std::uint64_t last{};
+  std::uint32_t close{};  // readings one right after the other
+  Readings* into{};       // those of the calibration that is going on
+};
+constinit thread_local Row row;
 
 }  // namespace
 
 void notice_calibration(std::int64_t time) {
-  constexpr std::uint64_t close = 20000;  // ticks, some microseconds
-  constexpr std::uint32_t enough = 500;
-  const std::uint64_t now = HostClock::ticks();
-  readings.count = now - readings.last < close ? readings.count + 1 : 0;
-  readings.last = now;
-  if (readings.count != enough) return;
+  // In ticks: a few microseconds, and longer than a preemption takes.
+  constexpr std::uint64_t close = 20'000, far = 500'000'000;
+  const std::uint64_t now = HostClock::ticks(), gap = now - row.last;
+  row.last = now;
+  row.close = gap < close ? row.close + 1 : 0;
+  if (row.into == nullptr && row.close < Readings::recognised) [[likely]]
+    return;
   std::lock_guard guard(calibrations_mutex);
-  calibrations[0] = calibrations[1];
-  calibrations[1] = {time, now};
+  if (row.into == nullptr) {
+    if (row.close != Readings::recognised) return;
+    calibrations[0] = std::move(calibrations[1]);
+    calibrations[1] = std::make_unique<Readings>();
+    row.into = calibrations[1].get();
+  }
+  // Of another thread since, or over.
+  const bool current = row.into == calibrations[1].get();
+  if (current && gap < far && row.into->count < Readings::most)
+    row.into->all[row.into->count++] = {time, now};
+  if (!current || gap >= far || row.into->count == Readings::most) row.into = nullptr;
 }
 
 bool profiler_calibrations(Calibration& begin, Calibration& end) {
   std::lock_guard guard(calibrations_mutex);
-  begin = calibrations[0], end = calibrations[1];
-  return begin.ticks != 0 && end.time > begin.time;
+  if (calibrations[0] == nullptr) return false;
+  const Readings &first = *calibrations[0], &second = *calibrations[1];
+  const std::uint32_t count = std::min(first.count, second.count);
+  if (count == 0) return false;
+  auto rate = [&](std::uint32_t i) {
+    return static_cast<double>(second.all[i].time - first.all[i].time) /
+           static_cast<double>(second.all[i].ticks - first.all[i].ticks);
+  };
+  std::vector<std::uint32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  const auto middle = order.begin() + count / 2;
+  std::nth_element(order.begin(), middle, order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return rate(a) < rate(b); });
+  begin = first.all[*middle], end = second.all[*middle];
+  return end.time > begin.time;
 }
 
 bool thread_sleeps_until(std::int64_t deadline) {

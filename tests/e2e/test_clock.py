@@ -20,10 +20,10 @@ def test_a_thousand_timed_waits_end_in_order_and_on_time(run):
 
 
 def test_random_programs_end_when_a_reference_says(run):
-    done = run("python", str(CLOCK / "random_programs.py"), "100", options=(*VIRTUAL, "--no-predict"))
-    found = re.search(r"100 programs, (\d+) wrong", done.stdout)
-    # A known fault, docs/virtual-time.md: about one program in two hundred ends wrong. The aim is none.
-    assert found and int(found.group(1)) <= 3, done.stdout + done.stderr
+    done = run("python", str(CLOCK / "random_programs.py"), "200", options=(*VIRTUAL, "--no-predict"))
+    found = re.search(r"200 programs, (\d+) wrong", done.stdout)
+    # On a machine with more work than processors, who gets a lock first can differ in one program of a thousand.
+    assert found and int(found.group(1)) <= 1, done.stdout + done.stderr
 
 
 def test_odd_uses_of_time(run):

@@ -18,8 +18,9 @@ def test_docstrings_are_true(here):
 
 def test_a_prediction_is_typed_and_equals_the_file(here):
     run = maya.open("maya-runs/demo")
-    kept, made = run.prediction, run.predict()
+    kept, made, quick = run.prediction, run.predict(details=True), run.predict()
     assert kept.raw == made.raw == json.loads((here / "maya-runs/demo/prediction.json").read_text())
+    assert kept.raw == {**made.raw, **quick.raw} and "code" not in quick.raw
     assert kept.step.ms == kept["step"]["ms"] and kept.memory[0].rank == 0
     parts = kept.breakdown
     assert parts.compute + parts.exposed_communication + parts.copy + parts.idle == pytest.approx(kept.step.ms)
