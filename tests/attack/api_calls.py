@@ -135,7 +135,8 @@ class Process:
 
     def __init__(self, all_functions: list[Function]):
         self.libraries: dict[str, ctypes.CDLL] = {}
-        self.buffers = [ctypes.create_string_buffer(1 << 20) for _ in range(6)]
+        # Room for the largest count below of 16-byte numbers: a library may write as many as it was told there are.
+        self.buffers = [ctypes.create_string_buffer(16 << 20) for _ in range(6)]
         self.next = 0
         self.noop = ctypes.CFUNCTYPE(None)(lambda: None)
         self.keep: list = []
