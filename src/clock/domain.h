@@ -85,6 +85,7 @@ class Domain {
   // other goes to sleep, and time cannot pass in between.
   std::uint32_t news() const;
   void await_news(std::uint32_t seen, std::int64_t ns);
+  std::atomic<std::uint32_t>& news_word();  // the futex that await_news sleeps on
   void tell();
   void count_arrival();
   std::uint32_t arrivals() const;

@@ -85,30 +85,46 @@ std::map<std::string, std::string> nccl_variables() {
   return found;
 }
 
-// Somebody else has to go on first: real time passes, and the lock is his.
-void let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& round) {
+// Waits for news, or until the job's time has come to `next`: then nobody can do anything before.
+bool time_came(std::uint32_t seen, std::int64_t next, std::int64_t real_ns) {
+  if (next == simulate::never || own_place() == nullptr) {
+    time_domain->await_news(seen, real_ns);
+    return false;
+  }
+  TimedWait wait(next, TimedWait::On::shared_word, &time_domain->news_word());
+  if (!wait.over()) time_domain->await_news(seen, real_ns);
+  return wait.over();
+}
+
+// Their threads may all wait for something else: then their helpers go on for them.
+void call_helpers(const std::vector<std::int32_t>& ranks, std::int64_t wanted) {
+  for (std::uint32_t i = 0; i < time_domain->members(); ++i) {
+    auto& member = time_domain->member(i);
+    const std::int32_t rank = member.rank.load();
+    if (rank < 0 || std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
+    time_domain->post(wanted_key + static_cast<std::uint32_t>(rank), 0, wanted);
+    member.word.fetch_add(1);
+    clock::futex_wake(member.word);
+  }
+}
+
+// Somebody else has to go on first: the lock is his. True: nobody has anything to do before the
+// device's next event.
+bool let_partners_work(LiveDevice& d, std::unique_lock<std::mutex>& lock, int& round) {
   const std::vector<std::int32_t> missing = d.model->missing_ranks();
   const std::int64_t next = d.model->next_time();
   const std::uint32_t seen = d.seen_news;
   lock.unlock();
-  if (time_domain != nullptr && round % 16 == 8) {
-    // Its threads may all wait for something else: then its helper goes on for it.
-    for (std::uint32_t i = 0; i < time_domain->members(); ++i) {
-      auto& member = time_domain->member(i);
-      const std::int32_t rank = member.rank.load();
-      if (rank < 0 || std::find(missing.begin(), missing.end(), rank) == missing.end()) continue;
-      time_domain->post(wanted_key + static_cast<std::uint32_t>(rank), 0,
-                        next == simulate::never ? time_domain->now() : next);
-      member.word.fetch_add(1);
-      clock::futex_wake(member.word);
-    }
-  }
-  if (time_domain != nullptr)
-    time_domain->await_news(seen, 1'000'000);
-  else
+  bool came = false;
+  if (time_domain == nullptr) {
     clock::pause_ns(100'000);
+  } else {
+    if (round % 16 == 0) call_helpers(missing, next == simulate::never ? time_domain->now() : next);
+    came = time_came(seen, next, 1'000'000);
+  }
   ++round;
   lock.lock();
+  return came;
 }
 
 // As collate/host_times has it.
@@ -132,22 +148,18 @@ std::int64_t time_of_call(const trace::Record& record) {
 // Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
 template <class Done>
 void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
-  // Where two processes wait for each other's clocks alone, one of them goes first.
-  constexpr std::int64_t patience_ns = 300'000'000;
   int round = 0;
-  std::int64_t waits_since = 0;
+  bool patient = true;
   while (!done()) {
     if (time_domain != nullptr) d.seen_news = time_domain->news();
-    const bool patient = waits_since == 0 || clock::real_ns() - waits_since < patience_ns;
     switch (d.model->step(patient)) {
       case simulate::Live::Progress::made:
-        waits_since = 0;
+        patient = true;
         break;
       case simulate::Live::Progress::nothing_to_do:
         return;
       case simulate::Live::Progress::behind_partners:
-        if (waits_since == 0) waits_since = clock::real_ns();
-        let_partners_work(d, lock, round);
+        patient = !let_partners_work(d, lock, round);
         break;
     }
   }
@@ -278,6 +290,19 @@ std::vector<simulate::Span> live_take_spans(bool finish) {
   auto spans = d->model->take_spans();
   if (observer.load() == nullptr) d->model->keep_spans(false);
   return spans;
+}
+
+void live_await_news(std::uint32_t seen, std::int64_t real_ns) {
+  LiveDevice* d = device;
+  if (d == nullptr) return time_domain->await_news(seen, real_ns);
+  std::int64_t next = simulate::never;
+  {
+    std::lock_guard guard(d->mutex);
+    next = d->model->next_time();
+  }
+  const bool came = time_came(seen, next, real_ns);
+  std::lock_guard guard(d->mutex);
+  d->model->advance(came ? next : time_domain->now(), !came);
 }
 
 void live_help_partners() {

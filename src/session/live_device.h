@@ -35,6 +35,10 @@ MAYA_EXPORT std::int64_t live_now();
 // What ran since this was last asked; `finish`: up to the end of all that was issued.
 MAYA_EXPORT std::vector<simulate::Span> live_take_spans(bool finish);
 
+// Waits for news of other processes (clock/domain.h), at most so long in real time. Meanwhile this
+// process's device does what it has to do when the job's time comes to it.
+void live_await_news(std::uint32_t seen, std::int64_t real_ns);
+
 // For the helper thread: a partner waits for this process, which may be blocked in something else.
 void live_help_partners();
 

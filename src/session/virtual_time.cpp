@@ -15,6 +15,7 @@
 #include "clock/system_call.h"
 #include "device/exchange.h"
 #include "session/host_clock.h"
+#include "session/live_device.h"
 #include "session/next.h"
 #include "session/settings.h"
 #include "session/timed_wait.h"
@@ -145,7 +146,7 @@ void enter_virtual_time() {
   pthread_atfork(nullptr, nullptr, fork_in_child);
   device::exchange_waits = {[] { return time_domain->news(); },
                             [](std::uint32_t seen, int round) {
-                              time_domain->await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
+                              live_await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
                             },
                             [] { thread_woke(false); }, [] { time_domain->tell(); }};
 }

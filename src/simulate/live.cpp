@@ -108,13 +108,7 @@ std::int64_t Live::wait_over(std::uint32_t call) const {
 Live::Progress Live::step(bool patient) {
   std::int64_t next = engine_.next_time();
   if (engine_.waits_for_partners()) {
-    missing_.clear();
-    horizon_ = never;
-    looked_at_ = board_.arrivals();
-    if (engine_.await_partners()) {
-      say_waiting(-2);
-      return Progress::made;
-    }
+    if (partners_came()) return Progress::made;
     if (next == never || (patient && next > horizon_ && !comes_first(next))) {
       publish();
       say_waiting(next);
@@ -128,9 +122,23 @@ Live::Progress Live::step(bool patient) {
   return Progress::made;
 }
 
-void Live::advance(std::int64_t time) {
-  while (engine_.next_time() <= time)
-    if (step() != Progress::made) break;
+bool Live::partners_came() {
+  missing_.clear();
+  horizon_ = never;
+  looked_at_ = board_.arrivals();
+  if (!engine_.await_partners()) return false;
+  say_waiting(-2);
+  return true;
+}
+
+void Live::advance(std::int64_t time, bool patient) {
+  for (;;) {
+    if (engine_.next_time() <= time) {
+      if (step(patient) != Progress::made) break;
+    } else if (!engine_.waits_for_partners() || !partners_came()) {
+      break;
+    }
+  }
   say_waiting(-2);  // the host goes on, and may do something before the device's next event
   if (!engine_.waits_for_partners() && time > published_)
     board_.post(clock_key(rank_), 0, published_ = time);

@@ -60,9 +60,11 @@ class Live final : RecordCompiler, Partners {
   std::int64_t wait_over(std::uint32_t call) const;
   void over(std::uint32_t call);  // nobody asks for it again
 
-  // Brings the device up to `time`, or to where it depends on a partner that is behind.
-  void advance(std::int64_t time);
-  // Takes the next event. False: there is none that may be taken before a partner has come on.
+  // Brings the device up to `time`, or to where it depends on a partner that is behind. `patient`:
+  // as for step().
+  void advance(std::int64_t time, bool patient = true);
+  // Takes the next event, unless a partner has to come on first. Not patient: it is known that
+  // nobody in the job does anything before the next event.
   enum class Progress : std::uint8_t { made, behind_partners, nothing_to_do };
   Progress step(bool patient = true);
   std::int64_t now() const { return engine_.now(); }
@@ -102,6 +104,7 @@ class Live final : RecordCompiler, Partners {
   std::int64_t met(std::uint32_t first, std::uint32_t last) override;
   template <class Visit>
   void each_party(const Meeting& meeting, Visit&& visit) const;
+  bool partners_came();
   void publish();
   void say_waiting(std::int64_t next);
   bool comes_first(std::int64_t next) const;

@@ -76,7 +76,7 @@ def simulate(threads, cost=lambda i: 0.0):
 
 
 def run(threads):
-    pipes = {n: os.pipe() for program in threads for what, n, _ in program if what == "send"}
+    pipes = {n: os.pipe() for n in {n for program in threads for what, n, _ in program if what == "send"}}
     locks = {n: threading.Lock() for program in threads for what, n, _ in program if what == "lock"}
     silent, ends = os.pipe(), [0.0] * len(threads)
     start = threading.Barrier(len(threads))
