@@ -50,7 +50,7 @@ State::State()
     Stream* stream = streams.create();
     stream->device = i;
     stream->legacy = true;
-    stream->id = i == 0 ? 0 : next_stream++;
+    stream->id = i == 0 ? 0 : stream_numbers.take({i, 0, 0});
     stream->announced = i == 0;
     default_streams.push_back(stream);
     Pool* pool = pools.create();

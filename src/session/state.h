@@ -17,6 +17,7 @@
 #include "session/recorder.h"
 #include "session/session.h"
 #include "session/settings.h"
+#include "session/stream_numbers.h"
 
 namespace maya::session {
 
@@ -58,7 +59,7 @@ struct MAYA_EXPORT State {
   std::mutex mutex;              // for what is rare: creation, registration, capture, graphs
   std::atomic<int> captures{0};  // in progress, process wide
   std::atomic<std::uint32_t> next_event{1};
-  std::atomic<std::uint16_t> next_stream{1};
+  StreamNumbers stream_numbers;
   std::atomic<std::uint64_t> next_unique{1};
   std::map<std::uint64_t, std::uint64_t> pinned;  // host allocations: address → bytes
   std::shared_mutex pinned_mutex;

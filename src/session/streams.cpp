@@ -18,6 +18,10 @@ void host_reaches(double ns) {
   }
 }
 
+StreamNumbers::Kind kind_of(const Stream& stream) {
+  return {stream.device, stream.flags, stream.priority};
+}
+
 void announce(Stream& stream) {
   if (stream.announced) [[likely]]
     return;
@@ -64,10 +68,14 @@ int stream_create(Stream*& stream, unsigned flags, int priority) {
   State& s = state();
   stream = s.streams.create();
   if (stream == nullptr) return code::out_of_memory;
-  stream->id = s.next_stream.fetch_add(1, std::memory_order_relaxed);
   stream->device = thread().device;
   stream->flags = flags;
   stream->priority = std::clamp(priority, -5, 0);
+  stream->id = s.stream_numbers.take(kind_of(*stream));
+  if (stream->id == 0) {
+    s.streams.destroy(stream);
+    return code::out_of_memory;
+  }
   stream->unique = s.next_unique.fetch_add(1);
   return code::success;
 }
@@ -79,7 +87,9 @@ int stream_destroy(void* handle) {
   Stream* stream = s.streams.find(handle);
   if (stream == nullptr) return code::invalid_handle;
   if (stream->announced) s.recorder.record(trace::Kind::stream_destroy, stream->id, 0);
-  s.streams.destroy(handle);
+  const StreamNumbers::Kind kind = kind_of(*stream);
+  const std::uint16_t number = stream->id;
+  if (s.streams.destroy(handle)) s.stream_numbers.give_back(kind, number);
   return code::success;
 }
 

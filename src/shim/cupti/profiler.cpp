@@ -147,15 +147,20 @@ CUptiResult cuptiActivityFlushPeriod(std::uint32_t) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t bytes,
                                        CUpti_Activity** record) {
   if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
-  auto* next = reinterpret_cast<std::uint8_t*>(*record);
-  if (next == nullptr)
-    next = buffer;
-  else if (const std::size_t size = maya::cupti::record_size((*record)->kind); size > 0)
-    next += size;
-  else
-    return CUPTI_ERROR_INVALID_KIND;
-  if (next + sizeof(CUpti_Activity) > buffer + bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-  *record = reinterpret_cast<CUpti_Activity*>(next);
+  std::size_t offset = 0;  // of the next record
+  if (*record != nullptr) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
+    const auto last = reinterpret_cast<std::uintptr_t>(*record);
+    if (last < begin || bytes < sizeof(CUpti_Activity) ||
+        last - begin > bytes - sizeof(CUpti_Activity))
+      return CUPTI_ERROR_INVALID_PARAMETER;
+    const std::size_t size = maya::cupti::record_size((*record)->kind);
+    if (size == 0) return CUPTI_ERROR_INVALID_KIND;
+    offset = last - begin + size;
+  }
+  if (bytes < sizeof(CUpti_Activity) || offset > bytes - sizeof(CUpti_Activity))
+    return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(buffer + offset);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUctx_st*, std::uint32_t, std::size_t* dropped) {

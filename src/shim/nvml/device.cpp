@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "session/host_memory.h"
 #include "shim/nvml/text.h"
 
 namespace maya::shim::nvml {
@@ -119,12 +120,12 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
 }
 // Confidential computing is switched off: engines ask before they use pinned memory.
 nvmlReturn_t nvmlSystemGetConfComputeState(nvmlConfComputeSystemState_st* state) {
-  if (!state) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!maya::session::mapped(state, sizeof *state)) return NVML_ERROR_INVALID_ARGUMENT;
   *state = {};
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlSystemGetConfComputeSettings(nvmlSystemConfComputeSettings_v1_t* settings) {
-  if (!settings) return NVML_ERROR_INVALID_ARGUMENT;
+  if (!maya::session::mapped(settings, sizeof *settings)) return NVML_ERROR_INVALID_ARGUMENT;
   constexpr unsigned first = sizeof(nvmlSystemConfComputeSettings_v1_t) | 1u << 24;
   if (settings->version != first) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   *settings = {first, 0, 0, 0, 0};
