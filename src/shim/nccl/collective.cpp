@@ -266,7 +266,9 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
     if (!send) values.forget(address(buffer), bytes);
     return ncclSuccess;
   }
-  std::uint64_t seed[2] = {pair, ++c->messages[pair]};
+  // Both ends count. A rank that sends to itself is both, and counts twice.
+  auto& counters = send ? c->messages_sent : c->messages_received;
+  std::uint64_t seed[2] = {pair, ++counters[pair]};
   std::uint64_t key = (std::uint64_t{1} << 61) |
                       nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
   if (send) {

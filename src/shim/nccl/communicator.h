@@ -23,7 +23,8 @@ struct Communicator {
   std::uint16_t number{};  // in the recording
   std::shared_ptr<device::Exchange> exchange;
   std::uint64_t sequence{};  // of collectives whose values are exchanged
-  std::unordered_map<std::uint64_t, std::uint64_t> messages;  // per (from, to): sequence
+  // Per (from, to): how many.
+  std::unordered_map<std::uint64_t, std::uint64_t> messages_sent, messages_received;
   std::uint64_t splits{};
   bool aborted{};
   bool names_rank{};  // its rank may be the process's
