@@ -55,6 +55,16 @@ def llama(folder: pathlib.Path) -> None:
     LlamaForCausalLM(config).save_pretrained(folder)
 
 
+def zero(folder: pathlib.Path) -> None:
+    """Configurations of DeepSpeed, one for each stage of ZeRO, as transformers fills them in."""
+    given = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
+    offload = {"offload_optimizer": {"device": "cpu", "pin_memory": True}}
+    for name, stage, more in (("zero1", 1, {}), ("zero2", 2, {}), ("zero3", 3, {}), ("zero3_offload", 3, offload)):
+        config = {"bf16": {"enabled": True}, "zero_optimization": {"stage": stage, "overlap_comm": True, **more},
+                  **dict.fromkeys(given, "auto")}
+        (folder / f"{name}.json").write_text(json.dumps(config, indent=2))
+
+
 def images(folder: pathlib.Path) -> None:
     """Two classes, as torchvision's ImageFolder, datasets' imagefolder and DiT read them."""
     import numpy
@@ -127,7 +137,7 @@ def c4(folder: pathlib.Path) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, images, detection, vae, tokens, fineweb, c4)}
+PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, zero, images, detection, vae, tokens, fineweb, c4)}
 
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])

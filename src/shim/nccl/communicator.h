@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -54,10 +55,14 @@ constexpr std::uint64_t value_limit(DType type) {
 }
 double patience_seconds();
 
+// What this process sends as a root in one group: the key of a broadcast, by communicator and size.
+using SentAsRoot = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>;
+
 struct Group {
   int depth = 0;
   bool announced = false;
   std::vector<Communicator*> joining;
+  std::shared_ptr<SentAsRoot> sent_as_root;  // null: none yet
 };
 Group& group();
 
