@@ -92,6 +92,35 @@ def test_small_triton_kernels_are_run_on_known_values(run):
     assert "followed" in done.stdout
 
 
+def test_a_launch_that_meets_known_values_is_read_once(run, tmp_path):
+    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for ever."""
+    (tmp_path / "launches.py").write_text("""
+import time, torch, triton, triton.language as tl
+
+@triton.jit
+def scaled(x, out, n, BLOCK: tl.constexpr):
+    for at in range(0, 16):
+        i = (tl.program_id(0) * 16 + at) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) * 0.5, mask=i < n)
+
+def seconds(x, times):
+    out = torch.empty_like(x)
+    begin = time.thread_time()
+    for _ in range(times):
+        scaled[(16,)](x, out, x.numel(), BLOCK=1024)
+    return time.thread_time() - begin
+
+known = torch.arange(1 << 18, dtype=torch.int32).float()[:200000].to("cuda")  # copied from the host
+unknown = torch.rand(200000, device="cuda")
+seconds(known, 1), seconds(unknown, 1)
+ratio = min(seconds(known, 100) / seconds(unknown, 100) for _ in range(3))
+print("ratio", ratio)
+assert ratio < 5, ratio
+""")
+    done = run("python", str(tmp_path / "launches.py"), options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr
+
+
 def test_a_rank_sends_to_itself_too(run, tmp_path):
     """An all-to-all of uneven parts is a group of messages, one of them from a rank to itself."""
     (tmp_path / "exchange.py").write_text("""
