@@ -96,15 +96,16 @@ CODE_BASES = [
              "--resolution 64 --train_batch_size 16 --output_dir {data}/out --dataloader_num_workers 0", "h100-sxm", 16,
              "images", data=("images",)),
     CodeBase("timm", "pytorch-image-models", "torchrun --nproc_per_node=2 train.py --data-dir {data}/images --model "
-             "resnet50 -b 32 --amp --amp-dtype bfloat16 --num-classes 2 --workers 0 --output {data}/out", "dgx-a100", 64,
+             "resnet50 -b 32 --amp --amp-dtype bfloat16 --num-classes 2 --workers 1 --output {data}/out", "dgx-a100", 64,
              "images", data=("images",)),
     # Without nbs it accumulates batches, more of them from step to step.
     CodeBase("ultralytics", "", "yolo train model=yolo11n.yaml data={data}/detection/data.yaml epochs=50 batch=16 "
              "nbs=16 workers=0 device=0 plots=False project={data}/out pretrained=False amp=False", "a100-80gb-sxm", 16,
              "images", data=("detection",)),
     trl("trl-sft", "sft --dataset_name {data}/chat/text --max_length 128", 8 * 120),
-    trl("trl-grpo", "grpo --dataset_name {data}/chat/prompts --reward_funcs accuracy_reward --num_generations 8 "
-        "--max_completion_length 32", 8 * 62),
+    # Of 8 × 32 tokens those up to the end of each completion.
+    trl("trl-grpo", "grpo --dataset_name {data}/chat/prompts --reward_funcs think_format_reward --num_generations 8 "
+        "--max_completion_length 32", 225),
     torchtitan("llama3", 2),
     torchtitan("deepseek", 2, MODULE="deepseek_v3", CONFIG="deepseek_v3_debugmodel"),
     megatron("dense", 1),

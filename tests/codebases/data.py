@@ -38,12 +38,12 @@ def text(folder: pathlib.Path) -> None:
 
 
 def chat(folder: pathlib.Path) -> None:
-    """Prompts with answers, and prompts alone, as TRL reads them."""
-    for column, kind, words in (("text", "text", 120), ("prompt", "prompts", 30)):
+    """Texts, and the first turn of a conversation alone, as TRL reads them."""
+    texts = [{"text": line} for line in sentences(512, 120)]
+    prompts = [{"prompt": [{"role": "user", "content": line}]} for line in sentences(512, 30)]
+    for kind, rows in (("text", texts), ("prompts", prompts)):
         (folder / kind).mkdir()
-        with (folder / kind / "train.jsonl").open("w") as file:
-            for line in sentences(512, words):
-                file.write(json.dumps({column: line}) + "\n")
+        (folder / kind / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def llama(folder: pathlib.Path) -> None:

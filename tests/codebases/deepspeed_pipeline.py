@@ -9,7 +9,7 @@ class Samples(torch.utils.data.Dataset):
         return 4096
 
     def __getitem__(self, place):
-        return torch.randn(1024), torch.tensor(place % 10)
+        return torch.randn(1024, dtype=torch.bfloat16), torch.tensor(place % 10)
 
 
 CONFIG = {"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 4, "bf16": {"enabled": True},
