@@ -294,11 +294,18 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!options.quiet)
     job.headline = fmt::format("{} on {} × {} ({})", base::visible(command.front()),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
-  job.fits_together = [&] {
+  job.fits_together = [&](bool stopped) -> Status {
+    // The prediction reads there whether the ranks ended at different places.
+    file.stop_after = *stop_after;
+    file.stopped = stopped;
+    if (auto written = launch::write_file(run_file, launch::to_toml(file)); !written)
+      return written.error();
     predict::Options asked;
     asked.cluster = spec;
     asked.steps = options.steps;
-    return static_cast<bool>(predict::predict_run(directory->path(), asked));
+    auto predicted = predict::predict_run(directory->path(), asked);
+    if (!predicted) return predicted.error();
+    return {};
   };
   auto ended = launch::run_job(std::move(job));
   if (!ended) return fail(ended.error());

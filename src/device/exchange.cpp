@@ -164,17 +164,6 @@ bool Exchange::is_absent(int rank) const {
   return rank >= 0 && rank < size_ && peers_[static_cast<std::size_t>(rank)].absent;
 }
 
-void Exchange::sent_as_root(std::uint64_t bytes, std::uint64_t key) {
-  std::lock_guard guard(mutex_);
-  sent_as_root_[bytes] = key;
-}
-
-std::uint64_t Exchange::sent_as_root(std::uint64_t bytes) const {
-  std::lock_guard guard(mutex_);
-  const auto found = sent_as_root_.find(bytes);
-  return found == sent_as_root_.end() ? 0 : found->second;
-}
-
 int Exchange::absent() const {
   std::lock_guard guard(mutex_);
   int count = 0;

@@ -57,10 +57,6 @@ class Exchange {
   void await_appearance(double seconds);
   int absent() const;  // how many
   bool is_absent(int rank) const;
-  // An all-gather can be a group of broadcasts, one from each member. What an absent root sends is
-  // then what this member sent as a root, in a broadcast of that size: its key, 0 if there is none.
-  void sent_as_root(std::uint64_t bytes, std::uint64_t key);
-  std::uint64_t sent_as_root(std::uint64_t bytes) const;
 
  private:
   struct Header {
@@ -86,7 +82,6 @@ class Exchange {
   int own_ = -1;
   std::uint64_t end_ = 0;
   std::vector<Peer> peers_;
-  std::unordered_map<std::uint64_t, std::uint64_t> sent_as_root_;
   mutable std::mutex mutex_;
 };
 

@@ -32,8 +32,8 @@ struct Job {
   double clock_scale{};  // of virtual time, see job_clock.h; 0: time is real
   int at_once{};         // of `ranks`, so many at a time; 0: all together
   // Whether what is recorded fits together. Asked where stages of a pipeline are to be worked out
-  // from others; if not, all of them run.
-  std::function<bool()> fits_together;
+  // from others; if not, all of them run. `stopped`: by `stop_after`, each rank somewhere else.
+  std::function<Status(bool stopped)> fits_together;
   std::string headline;  // what is started on what, printed before each start; empty: nothing
   std::string shown;     // the run directory as a user would type it
 };

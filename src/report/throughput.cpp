@@ -209,16 +209,19 @@ Images images_of(const Sum& sum) {
     // Pictures and their latents: few channels, two dimensions.
     constexpr std::int64_t most_channels = 16;
     images.pictures |= first->h > 1 && first->w > 1 && first->d == 1 && first->c <= most_channels;
-    // The batches that came from the host, where one of the first convolution's size did.
-    const std::int64_t elements = first->n * first->c * first->d * first->h * first->w;
-    for (std::int64_t size : {4, 2, 1})
-      if (const auto copied = intake.copies.find(elements * size); copied != intake.copies.end())
-        return copied->second * static_cast<double>(first->n);
-    double rows = 0;
+    double rows = 0, batches = 0;
     for (const Convolution* other : intake.convolutions)
       if (std::tie(other->c, other->k, other->kh, other->kw) ==
           std::tie(first->c, first->k, first->kh, first->kw))
-        rows += static_cast<double>(other->n);
+        rows += static_cast<double>(other->n), ++batches;
+    // The batches that came from the host, where one of the first convolution's size did. A loader
+    // that copies ahead may have copied the first of the measured ones before they began.
+    const std::int64_t elements = first->n * first->c * first->d * first->h * first->w;
+    for (std::int64_t size : {4, 2, 1})
+      if (const auto copied = intake.copies.find(elements * size); copied != intake.copies.end()) {
+        const bool ahead = intake.steps > 1 && copied->second + 1 == batches;
+        return (ahead ? batches : copied->second) * static_cast<double>(first->n);
+      }
     return rows;
   });
   return images;

@@ -174,6 +174,22 @@ TEST(Throughput, ImagesFromTheHostCountOnceHoweverOftenTheyAreUsed) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 16);
 }
 
+TEST(Throughput, ALoaderMayCopyTheFirstImagesBeforeTheMeasuredStepsBegin) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  r.thread(program);
+  std::vector<std::uint32_t> begin{0};
+  for (int step = 0; step < 3; ++step) {
+    launch(r, stem(16));
+    if (step > 0) r.copy(16 * 3 * 224 * 224 * 4, CopyDirection::host_to_device);
+    begin.push_back(static_cast<std::uint32_t>(r.recording().records.size()));
+  }
+  measure(job, r, {0});
+  job.classes[0].step_begin = begin;
+  job.measured = {1, 1, 1};
+  EXPECT_DOUBLE_EQ(found(job).per_step, 16);
+}
+
 TEST(Throughput, ATextEncoderDoesNotMakeAnImageModelALanguageModel) {
   job::Job job = empty_job();
   RecordingBuilder r;

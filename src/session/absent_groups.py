@@ -1,6 +1,6 @@
 """Process groups on the CPU (Gloo) in a job of which only some ranks run (`maya run --ranks`).
 
-Executed inside a training process by session/python_hook.cpp, with `ranks_that_run` set; nothing on disk changes. A real
+Executed inside a training process by session/python_hook.cpp, behind absent_store.py; nothing on disk changes. A real
 Gloo group connects every member with every other and would wait for the absent ones for ever. Here it is made of the
 members that run. Collectives exchange real data among those, and the data of a member that is absent is taken from its
 stand-in: the nearest member below it that runs, or else the first.
@@ -15,7 +15,6 @@ import os
 import sys
 
 maya = ctypes.CDLL(None)  # the preloaded library
-running = frozenset(ranks_that_run)  # noqa: F821
 
 
 class Members:
@@ -330,23 +329,6 @@ def replace_collectives():
     replaced_number("rank", lambda members: members.rank)
 
 
-def ranks_of_group(size):
-    """The ranks of the group that torch is making: its own frames have the list, empty for all ranks."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith("torch.distributed"):
-            for name in ("global_ranks_in_group", "ranks"):
-                ranks = frame.f_locals.get(name)
-                if isinstance(ranks, (list, tuple)) and len(ranks) in (0, size):
-                    return list(ranks) or list(range(size))
-        frame = frame.f_back
-    return list(range(size)) if size == world_size() else None
-
-
-def world_size():
-    return int(os.environ.get("WORLD_SIZE", 0))
-
-
 def connect_those_that_run():
     connect = c10d.ProcessGroupGloo.__init__
 
@@ -362,31 +344,6 @@ def connect_those_that_run():
         partial[id(self)] = members
 
     c10d.ProcessGroupGloo.__init__ = made
-
-
-def wait_for_nobody():
-    make = c10d.TCPStore.__init__
-
-    @functools.wraps(make, assigned=("__name__", "__doc__"), updated=())
-    def made(self, *values, **named):
-        if len(values) < 6:  # host, port, world size, is master, timeout, wait for workers
-            named["wait_for_workers"] = False
-        make(self, *values, **named)
-
-    c10d.TCPStore.__init__ = made
-
-
-def count_those_that_run(module):
-    meet = module._store_based_barrier
-
-    @functools.wraps(meet)
-    def barrier(rank, store, group_name, rendezvous_count, *rest, **named):
-        ranks = ranks_of_group(rendezvous_count)
-        if ranks is not None:
-            rendezvous_count = sum(member in running for member in ranks)
-        return meet(rank, store, group_name, rendezvous_count, *rest, **named)
-
-    module._store_based_barrier = barrier
 
 
 def keep_objects_of_absent_roots(module):
@@ -428,8 +385,7 @@ def prepare(module):
 
     if hasattr(c10d, "ProcessGroupGloo"):
         connect_those_that_run()
-    wait_for_nobody()
-    count_those_that_run(module)
+    prepare_store(module)
     keep_objects_of_absent_roots(module)
     learn_ranks(module)
 

@@ -56,36 +56,6 @@ bool reads_only(const Function& function, std::size_t parameter) {
 
 constexpr std::size_t most_writes = 2048;  // of lists of tensors
 
-// Addresses written, as places in the arguments. Where the decoder does not say, every pointer to
-// an allocation that is large enough to be the output.
-std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded,
-                                         void* const* arguments) {
-  std::vector<Function::Write> found;
-  const auto& sizes = function.code.parameter_sizes;
-  auto bytes = static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
-  if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work);
-      other != nullptr && other->pointers > 0)
-    bytes = static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (reads_only(function, i)) continue;
-    for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most_writes; at += 8) {
-      std::uint64_t word = argument_word(arguments, i, at), reach = 0;
-      if (decoded.accesses.empty()) {
-        // Small tensors of many kinds share an allocation: there only what the pointer meets is
-        // forgotten.
-        constexpr std::uint64_t shared = 1 << 20;
-        if (bytes >= shared && state().memory.extent(word) >= bytes) reach = bytes;
-      } else {
-        for (const auto& access : decoded.accesses)
-          if (access.write && access.address == word) reach = std::max(reach, access.bytes);
-      }
-      if (reach > 0)
-        found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), reach});
-    }
-  }
-  return found;
-}
-
 // Known tensors that lie side by side are one stretch of known bytes: a kernel writes no more of it
 // than it writes at all. Where the bytes do not lie together nobody can tell.
 std::uint64_t furthest_write(const decode::Decoded& decoded) {
@@ -96,6 +66,54 @@ std::uint64_t furthest_write(const decode::Decoded& decoded) {
   return static_cast<std::uint64_t>(bytes);
 }
 
+std::uint64_t output_bytes(const decode::Decoded& decoded) {
+  if (const auto* other = std::get_if<OtherKernel>(&decoded.op.work);
+      other != nullptr && other->pointers > 0)
+    return static_cast<std::uint64_t>(other->bytes_touched / other->pointers);
+  return static_cast<std::uint64_t>(std::max(0.0, bytes_written(decoded.op.work)));
+}
+
+// How far a launch writes from a pointer in its arguments, 0: not at all.
+std::uint64_t reach_of_output(std::uint64_t pointer, std::uint64_t output) {
+  // Small tensors of many kinds share an allocation: there only what the pointer meets is
+  // forgotten.
+  constexpr std::uint64_t shared = 1 << 20;
+  return output >= shared && state().memory.extent(pointer) >= output ? output : 0;
+}
+
+std::uint64_t reach_of_access(std::uint64_t pointer, const decode::Decoded& decoded) {
+  std::uint64_t reach = 0;
+  for (const auto& access : decoded.accesses)
+    if (access.write && access.address == pointer) reach = std::max(reach, access.bytes);
+  return reach;
+}
+
+// Addresses written, as places in the arguments. `reach` says how far from a pointer.
+template <class Reach>
+std::vector<Function::Write> find_writes(const Function& function, void* const* arguments,
+                                         Reach&& reach) {
+  std::vector<Function::Write> found;
+  const auto& sizes = function.code.parameter_sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (reads_only(function, i)) continue;
+    for (std::size_t at = 0; at + 8 <= sizes[i] && found.size() < most_writes; at += 8)
+      if (const std::uint64_t bytes = reach(argument_word(arguments, i, at)); bytes > 0)
+        found.push_back({static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(at), bytes});
+  }
+  return found;
+}
+
+// Where the decoder does not say it, every pointer to an allocation that is large enough to be the
+// output.
+std::vector<Function::Write> find_writes(const Function& function, const decode::Decoded& decoded,
+                                         void* const* arguments) {
+  const std::uint64_t output = output_bytes(decoded);
+  return find_writes(function, arguments, [&](std::uint64_t pointer) {
+    return decoded.accesses.empty() ? reach_of_output(pointer, output)
+                                    : reach_of_access(pointer, decoded);
+  });
+}
+
 // No kernel writes past the allocation it was given, whatever its decoder makes of the sizes.
 void forget_write(std::uint64_t address, std::uint64_t bytes) {
   State& s = state();
@@ -103,19 +121,26 @@ void forget_write(std::uint64_t address, std::uint64_t bytes) {
     s.values.forget(address, std::min(bytes, s.memory.extent(address)));
 }
 
-void forget_arguments(const Function& function, const decode::Decoded& decoded,
+// Of a launch that may write behind any of its pointers.
+void forget_arguments(const Function& function, std::uint64_t reach, std::uint64_t output,
                       void* const* arguments) {
   State& s = state();
   const auto& sizes = function.code.parameter_sizes;
-  const std::uint64_t reach = furthest_write(decoded);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (reads_only(function, i)) continue;
     for (std::size_t at = 0; at + 8 <= sizes[i]; at += 8)
       s.values.forget_from(argument_word(arguments, i, at), reach);
   }
   forget_behind_tables(function, arguments);
-  for (const auto& write : find_writes(function, decoded, arguments))
+  for (const auto& write : find_writes(function, arguments, [output](std::uint64_t pointer) {
+         return reach_of_output(pointer, output);
+       }))
     forget_write(argument_word(arguments, write.parameter, write.offset), write.bytes);
+}
+
+// Nothing is computed, and the decoder does not say what is written.
+bool writes_anywhere(const decode::Decoded& decoded) {
+  return decoded.semantics.kind == decode::Semantics::Kind::unknown && decoded.accesses.empty();
 }
 
 void apply_values(const Function& function, const decode::Decoded& decoded,
@@ -127,7 +152,7 @@ void apply_values(const Function& function, const decode::Decoded& decoded,
     return;
   }
   if (decoded.accesses.empty()) {
-    forget_arguments(function, decoded, arguments);
+    forget_arguments(function, furthest_write(decoded), output_bytes(decoded), arguments);
     return;
   }
   for (const auto& access : decoded.accesses) {
@@ -158,8 +183,8 @@ bool writes_only(const decode::Decoded& decoded, const std::vector<Function::Wri
   return count == writes.size() && count < most_writes;
 }
 
-void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, bool complete,
-              const std::vector<Function::Write>& writes) {
+void add_seen(Function& function, std::uint64_t hash, std::uint32_t op,
+              const decode::Decoded& decoded, const std::vector<Function::Write>& writes) {
   if (function.seen_count * 2 >= function.seen.size()) {
     std::vector<Function::Seen> old = std::move(function.seen);
     function.seen.assign(std::max<std::size_t>(old.size() * 2, 8), {});
@@ -172,8 +197,14 @@ void add_seen(Function& function, std::uint64_t hash, std::uint32_t op, bool com
   }
   std::size_t mask = function.seen.size() - 1, i = hash & mask;
   while (function.seen[i].hash != 0) i = (i + 1) & mask;
-  function.seen[i] = {hash, op, static_cast<std::uint32_t>(function.writes.size()),
-                      static_cast<std::uint32_t>(writes.size()), complete};
+  function.seen[i] = {hash,
+                      op,
+                      static_cast<std::uint32_t>(function.writes.size()),
+                      static_cast<std::uint32_t>(writes.size()),
+                      writes_only(decoded, writes),
+                      writes_anywhere(decoded),
+                      furthest_write(decoded),
+                      output_bytes(decoded)};
   function.writes.insert(function.writes.end(), writes.begin(), writes.end());
   ++function.seen_count;
 }
@@ -226,8 +257,12 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
     return seen->op;
   }
   if (seen != nullptr) {
-    const std::uint32_t op = seen->op;
-    if (run_on_values(function, launch)) return op;
+    const Function::Seen known = *seen;  // running it may wait, and the table change
+    if (run_on_values(function, launch)) return known.op;
+    if (known.anywhere) {
+      forget_arguments(function, known.reach, known.output, arguments);
+      return known.op;
+    }
   }
   decode::Decoded decoded = function.decoder->decode(launch);
   if (values && (seen != nullptr || !run_on_values(function, launch)))
@@ -241,7 +276,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   dump(function, geometry, arguments, decoded);
   std::uint32_t op = s.recorder.op(decoded.op);
   auto writes = find_writes(function, decoded, arguments);
-  add_seen(function, hash, op, writes_only(decoded, writes), writes);
+  add_seen(function, hash, op, decoded, writes);
   return op;
 }
 

@@ -141,6 +141,10 @@ struct Function {
     std::uint32_t op{};
     std::uint32_t first_write{}, writes{};
     bool complete{};  // the writes are all there is to know about values: no need to decode again
+    // The decoder does not say where it writes: any pointer may lead there. How far from one, and
+    // how large an output is; both follow from the op, so it need not be decoded again either.
+    bool anywhere{};
+    std::uint64_t reach{}, output{};
   };
   std::vector<Seen> seen;
   std::size_t seen_count{};

@@ -1,4 +1,4 @@
-// Python code that a training process needs where only some ranks run (absent_groups.py).
+// What a training process needs when its program opens torch: see python_hook.cpp.
 #pragma once
 
 namespace maya::session {

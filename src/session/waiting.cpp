@@ -29,13 +29,16 @@ int patience_seconds() {
   return text != nullptr ? std::atoi(text) : 30;
 }
 
+// Of this process, set before the thread that watches begins.
+std::string* run_directory = nullptr;
+int own_rank = -1;
+
 // May wait for the interpreter's lock for ever: hence a thread of its own.
 void* say_where(void*) {
   PythonLock lock;
   if (!lock) return nullptr;
-  const Settings& settings = state().settings;
-  mkdir((settings.run_directory + "/exchange").c_str(), 0755);
-  run_python("rank = " + std::to_string(settings.rank) +
+  mkdir((*run_directory + "/exchange").c_str(), 0755);
+  run_python("rank = " + std::to_string(own_rank) +
                  "\nseconds = " + std::to_string(patience_seconds()) + "\n" + waiting,
              "where this rank waits cannot be told");
   return nullptr;
@@ -62,10 +65,14 @@ void* watch(void*) {
 }  // namespace
 
 void report_long_waits() {
-  const Settings& settings = state().settings;
+  // A rank may have to wait before it touches the device, which there is not until then.
+  const Settings settings = device_used() ? state().settings : Settings::from_environment();
   if (settings.run_directory.empty() || settings.rank < 0 || settings.world_size < 2) return;
   static std::atomic<bool> started{};
-  if (patience_seconds() > 0 && !started.exchange(true)) start_quiet_thread(watch);
+  if (patience_seconds() <= 0 || started.exchange(true)) return;
+  run_directory = new std::string(settings.run_directory);  // kept: the thread outlives main
+  own_rank = settings.rank;
+  start_quiet_thread(watch);
 }
 
 }  // namespace maya::session

@@ -3,7 +3,7 @@
 
 namespace maya::session {
 
-// Starts the thread that watches, in a job of several ranks.
+// Starts the thread that watches, once, in a job of several ranks.
 void report_long_waits();
 
 }  // namespace maya::session

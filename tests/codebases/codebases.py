@@ -30,13 +30,11 @@ def nanogpt(name: str, launcher: str, options: str, dataset: str, cluster: str, 
 
 def run_clm(name: str, launcher: str, options: str, cluster: str, ranks: int) -> CodeBase:
     """4 sequences of 512 tokens a rank."""
-    script = "run_clm_no_trainer.py --validation_file {data}/text/train.txt" if "no-trainer" in name else (
-        "run_clm.py --do_train --bf16 --overwrite_cache --report_to none")
     return CodeBase(name, "transformers/examples/pytorch/language-modeling",
-                    f"{launcher} {script} --config_name {{data}}/llama --tokenizer_name {{data}}/tokenizer "
+                    f"{launcher} run_clm.py --do_train --bf16 --report_to none --config_name {{data}}/llama --tokenizer_name {{data}}/tokenizer "
                     "--train_file {data}/text/train.txt --block_size 512 --per_device_train_batch_size 4 "
                     f"--output_dir {{data}}/out {options}",
-                    cluster, ranks * 4 * 512, "tokens", data=("llama", "tokenizer", "text"))
+                    cluster, ranks * 4 * 512, "tokens", data=("llama", "tokenizer", "text", "zero"))
 
 
 def trl(name: str, options: str, tokens: int) -> CodeBase:
@@ -87,21 +85,27 @@ CODE_BASES = [
     CodeBase("pytorch-tensor-parallel", "examples/distributed/tensor_parallelism",
              "torchrun --nnodes=1 --nproc_per_node=4 fsdp_tp_example.py", "dgx-h100", 2 * 8 * 256, "tokens"),
     run_clm("hf-run-clm", "python", "", "h100-sxm", 1),
-    run_clm("hf-run-clm-zero3-offload", "deepspeed --num_gpus 2", "--deepspeed {here}/zero3_offload.json", "dgx-h100",
-            2),
-    run_clm("hf-no-trainer-accelerate-fsdp", "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_auto_wrap_policy "
+    *(run_clm(f"hf-run-clm-{stage.replace('_', '-')}", "deepspeed --num_gpus 2", f"--deepspeed {{data}}/zero/{stage}.json",
+              "dgx-h100", 2) for stage in ("zero1", "zero2", "zero3", "zero3_offload")),
+    CodeBase("deepspeed-pipeline", "", "deepspeed --num_gpus 2 {here}/deepspeed_pipeline.py", "dgx-h100", 8 * 4,
+             "samples"),
+    run_clm("hf-run-clm-accelerate-fsdp", "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_auto_wrap_policy "
             "TRANSFORMER_BASED_WRAP --num_processes 2 --mixed_precision bf16", "", "dgx-h100", 2),
     CodeBase("diffusers-unconditional", "diffusers/examples/unconditional_image_generation",
              "accelerate launch --num_processes 1 train_unconditional.py --train_data_dir {data}/images/train "
              "--resolution 64 --train_batch_size 16 --output_dir {data}/out --dataloader_num_workers 0", "h100-sxm", 16,
+             "images", data=("images",)),
+    CodeBase("timm", "pytorch-image-models", "torchrun --nproc_per_node=2 train.py --data-dir {data}/images --model "
+             "resnet50 -b 32 --amp --amp-dtype bfloat16 --num-classes 2 --workers 1 --output {data}/out", "dgx-a100", 64,
              "images", data=("images",)),
     # Without nbs it accumulates batches, more of them from step to step.
     CodeBase("ultralytics", "", "yolo train model=yolo11n.yaml data={data}/detection/data.yaml epochs=50 batch=16 "
              "nbs=16 workers=0 device=0 plots=False project={data}/out pretrained=False amp=False", "a100-80gb-sxm", 16,
              "images", data=("detection",)),
     trl("trl-sft", "sft --dataset_name {data}/chat/text --max_length 128", 8 * 120),
-    trl("trl-grpo", "grpo --dataset_name {data}/chat/prompts --reward_funcs accuracy_reward --num_generations 8 "
-        "--max_completion_length 32", 8 * 62),
+    # Of 8 × 32 tokens those up to the end of each completion.
+    trl("trl-grpo", "grpo --dataset_name {data}/chat/prompts --reward_funcs think_format_reward --num_generations 8 "
+        "--max_completion_length 32", 225),
     torchtitan("llama3", 2),
     torchtitan("deepseek", 2, MODULE="deepseek_v3", CONFIG="deepseek_v3_debugmodel"),
     megatron("dense", 1),
@@ -109,6 +113,6 @@ CODE_BASES = [
     megatron("tp-pp", 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
     megatron("interleaved", 2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
     megatron("moe", 2, "--num-experts 4 --expert-model-parallel-size 2 --moe-router-topk 2 "
-             "--moe-token-dispatcher-type alltoall"),
+             "--moe-token-dispatcher-type alltoall --swiglu --disable-bias-linear"),
     megatron("context-parallel", 2, "--context-parallel-size 2"),
 ]

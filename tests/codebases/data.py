@@ -38,12 +38,12 @@ def text(folder: pathlib.Path) -> None:
 
 
 def chat(folder: pathlib.Path) -> None:
-    """Prompts with answers, and prompts alone, as TRL reads them."""
-    for column, kind, words in (("text", "text", 120), ("prompt", "prompts", 30)):
+    """Texts, and the first turn of a conversation alone, as TRL reads them."""
+    texts = [{"text": line} for line in sentences(512, 120)]
+    prompts = [{"prompt": [{"role": "user", "content": line}]} for line in sentences(512, 30)]
+    for kind, rows in (("text", texts), ("prompts", prompts)):
         (folder / kind).mkdir()
-        with (folder / kind / "train.jsonl").open("w") as file:
-            for line in sentences(512, words):
-                file.write(json.dumps({column: line}) + "\n")
+        (folder / kind / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def llama(folder: pathlib.Path) -> None:
@@ -53,6 +53,16 @@ def llama(folder: pathlib.Path) -> None:
     config = LlamaConfig(hidden_size=512, intermediate_size=1408, num_hidden_layers=4, num_attention_heads=8,
                          num_key_value_heads=8, vocab_size=1024, max_position_embeddings=2048)
     LlamaForCausalLM(config).save_pretrained(folder)
+
+
+def zero(folder: pathlib.Path) -> None:
+    """Configurations of DeepSpeed, one for each stage of ZeRO, as transformers fills them in."""
+    given = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
+    offload = {"offload_optimizer": {"device": "cpu", "pin_memory": True}}
+    for name, stage, more in (("zero1", 1, {}), ("zero2", 2, {}), ("zero3", 3, {}), ("zero3_offload", 3, offload)):
+        config = {"bf16": {"enabled": True}, "zero_optimization": {"stage": stage, "overlap_comm": True, **more},
+                  **dict.fromkeys(given, "auto")}
+        (folder / f"{name}.json").write_text(json.dumps(config, indent=2))
 
 
 def images(folder: pathlib.Path) -> None:
@@ -127,7 +137,7 @@ def c4(folder: pathlib.Path) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, images, detection, vae, tokens, fineweb, c4)}
+PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, zero, images, detection, vae, tokens, fineweb, c4)}
 
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])

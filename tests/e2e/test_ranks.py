@@ -1,5 +1,6 @@
 """Jobs of which only some ranks run (`maya run --ranks`)."""
 
+import socket
 import sys
 
 import pytest
@@ -294,3 +295,83 @@ def test_members_of_split_groups_are_those_of_the_program(run, tmp_path):
     took = {op["sizes"]: op["ms"] / op["count"] for op in done.prediction["ops"] if op["kind"] == "collective"}
     within, across = (next(ms for sizes, ms in took.items() if f"bytes={mib << 20} " in sizes) for mib in (4, 8))
     assert across > 2.5 * within, took  # twice the bytes, and over the network
+
+
+WITHOUT_THE_FIRST = """
+import os, torch, torch.distributed as dist
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("cpu:gloo,cuda:nccl")
+pair = [dist.new_group([i, i + 2]) for i in range(2)][rank % 2]
+box = [f"from {rank}"]
+dist.broadcast_object_list(box, src=0)
+flag = torch.tensor([rank], device="cuda")
+dist.broadcast(flag, src=0)
+dist.all_reduce(torch.zeros(4, device="cuda"), group=pair)
+if rank == 3:
+    dist.recv(torch.zeros(4, device="cuda"), src=0)  # alone, not in a group of messages
+dist.barrier()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64).cuda(), device_ids=[torch.cuda.current_device()])
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(4):
+    model(torch.zeros(4, 64).cuda()).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+os.write(1, f"rank {rank} of {world} has {box[0]} and {flag.item()}\\n".encode())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("ranks, back_end", [("1", "1"), ("2,3", "0")])
+def test_a_list_without_rank_0(run, tmp_path, ranks, back_end):
+    """Rank 0 would write the ids of communicators and broadcast objects; what it would send is what the receiver has."""
+    script = tmp_path / "train.py"
+    script.write_text(WITHOUT_THE_FIRST)
+    done = run("torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end)
+    assert done.code == 0, done.stderr
+    assert [p.name for p in done.recordings] == [f"rank-{rank}.maya" for rank in ranks.split(",")]
+    for rank in ranks.split(","):
+        assert f"rank {rank} of 4 has from {rank} and {rank}" in done.stdout
+    assert done.prediction["world_size"] == 4 and done.prediction["step"]["ms"] > 0
+
+
+def test_the_server_of_a_store_when_rank_0_is_absent(run, tmp_path):
+    """Without torchrun, rank 0 is the server that the others connect to."""
+    (tmp_path / "train.py").write_text(WITHOUT_THE_FIRST)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    (tmp_path / "start.sh").write_text(
+        f"export WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT={port}\n"
+        f"for i in 0 1 2 3; do RANK=$i LOCAL_RANK=$i {sys.executable} {tmp_path}/train.py & done\nwait\n")
+    done = run("sh", str(tmp_path / "start.sh"), options=("--ranks", "1", "--no-predict"))
+    assert done.code == 0, done.stderr
+    assert "rank 1 of 4 has from 1 and 1" in done.stdout
+
+
+def test_a_communicator_of_which_one_root_of_several_is_absent(run, tmp_path):
+    """Torch has one member of 128 write an id: here ranks 0 and 128, of which one runs."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, torch, torch.distributed as dist\n"
+        "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"
+        "dist.init_process_group('nccl')\n"
+        "dist.all_reduce(torch.zeros(4, device='cuda'))\n"
+        "print('all', os.environ['WORLD_SIZE'], 'reduced')\n")
+    done = run("torchrun", "--nnodes", "32", "--nproc-per-node", "8", str(script), cluster="dgx-h100:32",
+               options=("--ranks", "0", "--no-predict"))
+    assert done.code == 0, done.stderr
+    assert "all 256 reduced" in done.stdout
+
+
+def test_a_rank_that_waits_before_it_touches_the_device_says_where(run, tmp_path):
+    (tmp_path / "wait.py").write_text(
+        "import os, time, torch.distributed as dist\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    dist.init_process_group('gloo')\n"
+        "end = time.time() + 12\n"
+        "while time.time() < end: pass\n"
+        "os._exit(3)\n")
+    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    assert "maya: rank 0 has waited 3 s in init_process_group(backend='gloo'): " in done.stderr
+    assert "wait.py:3, in <module>" in done.stderr

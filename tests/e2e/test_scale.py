@@ -48,6 +48,14 @@ def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, argumen
         assert sum(stage["ranks"] for stage in b["stages"]) == ranks
 
 
+def test_stages_of_a_job_that_was_stopped_follow_from_five(run, tmp_path):
+    """Ranks are stopped at different places. Whether they fit together is asked of the steps that all of them have."""
+    words = job(8, "--schedule", "1f1b", "--micro", "16", "--steps", "100000")
+    done = run(*words, options=("--ranks", "unique", "--stop-after", "1"), timeout=600)
+    assert done.code == 0, done.stderr
+    assert "cannot be worked out" not in done.stderr and len(done.recordings) == 5, done.stderr
+
+
 @LONG
 def test_stages_that_differ_are_found_and_run(run, tmp_path):
     done = run(*job(8, "--schedule", "1f1b", "--uneven"), options=("--ranks", "unique"), timeout=600)

@@ -90,3 +90,54 @@ def test_small_triton_kernels_are_run_on_known_values(run):
     done = run("python", str(ROOT / "tests/e2e/triton_values.py"), options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr
     assert "followed" in done.stdout
+
+
+def test_a_launch_that_meets_known_values_is_read_once(run, tmp_path):
+    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for ever."""
+    (tmp_path / "launches.py").write_text("""
+import time, torch, triton, triton.language as tl
+
+@triton.jit
+def scaled(x, out, n, BLOCK: tl.constexpr):
+    for at in range(0, 16):
+        i = (tl.program_id(0) * 16 + at) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) * 0.5, mask=i < n)
+
+def seconds(x, times):
+    out = torch.empty_like(x)
+    begin = time.thread_time()
+    for _ in range(times):
+        scaled[(16,)](x, out, x.numel(), BLOCK=1024)
+    return time.thread_time() - begin
+
+known = torch.arange(1 << 18, dtype=torch.int32).float()[:200000].to("cuda")  # copied from the host
+unknown = torch.rand(200000, device="cuda")
+seconds(known, 1), seconds(unknown, 1)
+ratio = min(seconds(known, 100) / seconds(unknown, 100) for _ in range(3))
+print("ratio", ratio)
+assert ratio < 5, ratio
+""")
+    done = run("python", str(tmp_path / "launches.py"), options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr
+
+
+def test_a_rank_sends_to_itself_too(run, tmp_path):
+    """An all-to-all of uneven parts is a group of messages, one of them from a rank to itself."""
+    (tmp_path / "exchange.py").write_text("""
+import os, torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+parts = [[1, 2], [3, 1]]  # from, to
+for turn in range(2):
+    sent = (torch.arange(sum(parts[rank])) + 10 * rank + 100 * turn).cuda()
+    received = torch.empty(parts[0][rank] + parts[1][rank], dtype=torch.long, device="cuda")
+    dist.all_to_all_single(received, sent, [parts[0][rank], parts[1][rank]], parts[rank])
+    os.write(1, f"{rank}: {received.tolist()}\\n".encode())
+dist.destroy_process_group()
+""")
+    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "exchange.py"), options=("--no-predict",),
+               MAYA_PEER_TIMEOUT="20")
+    assert done.code == 0, done.stderr
+    assert {"0: [0, 10, 11, 12]", "1: [1, 2, 13]", "0: [100, 110, 111, 112]", "1: [101, 102, 113]"} <= set(
+        done.stdout.splitlines())

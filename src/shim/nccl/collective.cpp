@@ -98,13 +98,28 @@ class Result : public device::Values::Pending {
   DType type{};
   int rank{}, size{},
       source{};  // source: whose data (broadcast root, all-gather chunk, all-to-all peer)
+  // Of a broadcast whose root is absent. An all-gather may be a group of broadcasts, one from each
+  // member: then the absent one sends what this one sends in the same group. Else the buffer keeps
+  // what it had.
+  std::shared_ptr<nccl::SentAsRoot> sent_as_root;
+  std::uint64_t communicator{};
+  std::vector<char> before;
+
+  std::uint64_t key_of_root(std::uint64_t bytes) const {
+    if (kind != CollectiveKind::broadcast || !exchange->is_absent(source)) return key;
+    if (sent_as_root == nullptr) return 0;
+    const auto found = sent_as_root->find({communicator, bytes});
+    return found == sent_as_root->end() ? 0 : found->second;
+  }
 
   bool resolve(void* to, std::uint64_t bytes) override {
     if (kind == CollectiveKind::broadcast || kind == CollectiveKind::all_gather ||
         kind == CollectiveKind::all_to_all) {
-      std::uint64_t said = key;
-      if (kind == CollectiveKind::broadcast && exchange->is_absent(source))
-        said = exchange->sent_as_root(bytes);
+      const std::uint64_t said = key_of_root(bytes);
+      if (said == 0 && before.size() == bytes) {
+        std::memcpy(to, before.data(), bytes);
+        return true;
+      }
       auto entry = exchange->await(source, said, nccl::patience_seconds());
       std::uint64_t offset =
           kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
@@ -155,6 +170,12 @@ struct Request {
   int root = -1;
 };
 
+std::shared_ptr<nccl::SentAsRoot> sent_in_group() {
+  auto& g = nccl::group();
+  if (g.sent_as_root == nullptr) g.sent_as_root = std::make_shared<nccl::SentAsRoot>();
+  return g.sent_as_root;
+}
+
 // A buffer of which a part is known travels with zeros for the rest: objects are gathered in
 // buffers that are as large as the largest of them.
 void post_known(Communicator& c, std::uint64_t key, const void* from, std::uint64_t bytes) {
@@ -184,7 +205,8 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
   bool sends = q.kind != CollectiveKind::broadcast || q.root == c.rank;
   if (sends) {
     post_known(c, key, q.send, q.send_bytes);
-    if (q.kind == CollectiveKind::broadcast) c.exchange->sent_as_root(q.send_bytes, key);
+    if (q.kind == CollectiveKind::broadcast && nccl::group().depth > 0)
+      (*sent_in_group())[{c.id, q.send_bytes}] = key;
   }
   if (!receives) return;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
@@ -193,6 +215,14 @@ void exchange_values(Communicator& c, const Request& q, const Type& type) {
     result->op = reduce_of(q.op);
     result->type = type.dtype, result->rank = c.rank, result->size = c.size,
     result->source = source;
+    if (q.kind == CollectiveKind::broadcast && c.exchange->is_absent(source)) {
+      result->communicator = c.id;
+      if (nccl::group().depth > 0) result->sent_as_root = sent_in_group();
+      if (values.any(address(q.receive), bytes)) {
+        result->before.resize(bytes);
+        values.load(result->before.data(), address(q.receive), bytes);
+      }
+    }
     values.promise(address(q.receive) + offset, bytes, result);
   };
   if (q.kind == CollectiveKind::all_gather || q.kind == CollectiveKind::all_to_all ||
@@ -266,7 +296,9 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
     if (!send) values.forget(address(buffer), bytes);
     return ncclSuccess;
   }
-  std::uint64_t seed[2] = {pair, ++c->messages[pair]};
+  // Both ends count. A rank that sends to itself is both, and counts twice.
+  auto& counters = send ? c->messages_sent : c->messages_received;
+  std::uint64_t seed[2] = {pair, ++counters[pair]};
   std::uint64_t key = (std::uint64_t{1} << 61) |
                       nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
   if (send) {

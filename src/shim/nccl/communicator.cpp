@@ -435,6 +435,7 @@ ncclResult_t ncclGroupEnd() {
   if (--g.depth > 0) return ncclSuccess;
   if (g.announced) session::state().recorder.record(trace::Kind::group_end, 0, 0);
   g.announced = false;
+  g.sent_as_root = nullptr;
   std::vector<Communicator*> joining = std::move(g.joining);
   g.joining.clear();
   for (Communicator* c : joining)

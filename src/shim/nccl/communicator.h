@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,8 @@ struct Communicator {
   std::uint16_t number{};  // in the recording
   std::shared_ptr<device::Exchange> exchange;
   std::uint64_t sequence{};  // of collectives whose values are exchanged
-  std::unordered_map<std::uint64_t, std::uint64_t> messages;  // per (from, to): sequence
+  // Per (from, to): how many.
+  std::unordered_map<std::uint64_t, std::uint64_t> messages_sent, messages_received;
   std::uint64_t splits{};
   bool aborted{};
   bool names_rank{};  // its rank may be the process's
@@ -53,10 +55,14 @@ constexpr std::uint64_t value_limit(DType type) {
 }
 double patience_seconds();
 
+// What this process sends as a root in one group: the key of a broadcast, by communicator and size.
+using SentAsRoot = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>;
+
 struct Group {
   int depth = 0;
   bool announced = false;
   std::vector<Communicator*> joining;
+  std::shared_ptr<SentAsRoot> sent_as_root;  // null: none yet
 };
 Group& group();
 
