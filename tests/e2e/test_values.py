@@ -90,3 +90,25 @@ def test_small_triton_kernels_are_run_on_known_values(run):
     done = run("python", str(ROOT / "tests/e2e/triton_values.py"), options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr
     assert "followed" in done.stdout
+
+
+def test_graphs_compute_at_each_launch_and_not_at_capture(run):
+    done = run("python", "-c", """
+import torch
+count = torch.zeros(4, dtype=torch.int32, device="cuda")
+step = torch.tensor([1, 2, 3, 4], dtype=torch.int32, device="cuda")
+kept = torch.zeros(4, dtype=torch.int32, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    count += step
+    kept.copy_(count)
+    count.clone().zero_()
+assert count.tolist() == [0] * 4, count
+graph.replay()
+assert count.tolist() == kept.tolist() == [1, 2, 3, 4], (count, kept)
+step.copy_(torch.tensor([10, 0, 0, 0], dtype=torch.int32))
+graph.replay()
+graph.replay()
+assert count.tolist() == kept.tolist() == [21, 2, 3, 4], (count, kept)
+""", options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr
