@@ -16,12 +16,17 @@ class Flash3 : public Decoder {
   bool backward{}, causal{}, local{}, varlen{};
   DType dtype{DType::bf16};
   int head_dim{128}, head_dim_v{128};
-  bool helper{};  // pre- and post-processing of the backward pass
+  bool helper{};   // pre- and post-processing of the backward pass
+  bool combine{};  // of partial results
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::int64_t s[6];
-    if (capacity < sizeof s || !shapes(a, s)) return 0;
+    std::int64_t s[6]{};
+    if (capacity < sizeof s || !(combine ? partials(a, s) > 0 : shapes(a, s))) return 0;
+    if (combine) {
+      std::memcpy(out, s, sizeof s);
+      return sizeof s;
+    }
     use_lengths(a, s);
     std::memcpy(out, s, sizeof s);
     return sizeof s;
@@ -32,10 +37,10 @@ class Flash3 : public Decoder {
     Decoded d;
     d.op.geometry = launch.geometry;
     std::int64_t s[6]{};
-    std::uint64_t lists[2]{};
+    if (combine) return combined(launch);
     bool found = shapes(a, s);
     // Pages alone do not tell how many keys there are: the queries look at each other, at least.
-    if (found && !use_lengths(a, s, lists) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
+    if (found && !use_lengths(a, s) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
     if (helper) {
       Pointwise work;
       work.elements = s[0] * s[1] * s[2] * s[3];
@@ -61,13 +66,59 @@ class Flash3 : public Decoder {
     work.kernel = AttentionKernel::flash3;
     work.direction = backward ? Direction::backward : Direction::forward;
     d.op.work = work;
-    if (lists[0] != 0) writes_all_but(launch, {lists[0], lists[1]}, d);
+    if (const std::int32_t place = lists_at_.load(std::memory_order_relaxed); place >= 0) {
+      auto list = [&](std::size_t i) {
+        return a.pointer(0, static_cast<std::size_t>(place) + 8 * i);
+      };
+      writes_all_but(launch, {list(0), list(1), list(2), list(3), list(4)}, d);
+    }
     d.recognised = found || !launch.arguments;
     return d;
   }
 
+  // How many parts there are of each sequence the kernel before decides on the device: several
+  // where few sequences leave SMs without work, and the parts are small then; else one, and this
+  // kernel has nothing to do. So the result is read and written once.
+  Decoded combined(const Launch& launch) const {
+    Arguments a(launch);
+    Decoded d;
+    d.op.geometry = launch.geometry;
+    std::int64_t s[6]{};
+    const std::size_t at = partials(a, s);
+    d.recognised = at > 0 || !launch.arguments;
+    Pointwise work;
+    const std::int64_t rows = s[0] * s[3] * s[4];
+    work.elements = rows * s[1];
+    work.bytes_read = work.elements * 4;
+    work.bytes_written = work.elements * std::max(1, bits(dtype) / 8);
+    work.dtype = dtype;
+    if (at > 0) {
+      // Behind the shape: four strides; pointer, shape and three strides of the partial sums; then
+      // the result, three strides, and its sums.
+      write(d, a.pointer(0, at + 104), work.bytes_written);
+      write(d, a.pointer(0, at + 136), rows * 4);
+    }
+    d.op.work = work;
+    return d;
+  }
+
  private:
-  mutable std::atomic<std::int64_t> at_{-1};  // position of Q's shape and of K's, packed
+  // { [int batch;] partial results; shape (queries, head size, splits, heads, batch); … }. Where
+  // the shape begins; 0: not there.
+  static std::size_t partials(const Arguments& a, std::int64_t* s) {
+    for (std::size_t at : {8, 16}) {
+      bool good = a.pointer(0, at - 8) > 0xffff;
+      for (std::size_t i = 0; i < 5 && good; ++i) {
+        s[i] = a.at<std::int32_t>(0, at + 4 * i);
+        good = s[i] >= 1;
+      }
+      if (good && s[1] <= 512 && s[2] <= 512 && s[3] <= 1024) return at;
+    }
+    return 0;
+  }
+
+  mutable std::atomic<std::int64_t> at_{-1};        // position of Q's shape and of K's, packed
+  mutable std::atomic<std::int32_t> lists_at_{-1};  // position of the lists of lengths
 
   // The batch of K's shape is not Q's.
   bool paged(const Arguments& a) const {
@@ -78,28 +129,37 @@ class Flash3 : public Decoder {
   }
 
   // Behind the shapes stand cu_seqlens_q, cu_seqlens_k, cu_seqlens_k_new, seqused_q, seqused_k.
-  // Where the first is known, it is recognised: it ends with the number of queries, Q's length.
-  bool use_lengths(const Arguments& a, std::int64_t* s, std::uint64_t* lists = nullptr) const {
-    const Launch& launch = a.launch();
+  // Where the first is known, it is recognised: it ends with the number of queries, Q's length. In
+  // a CUDA graph, which is captured once for many batches, Q is longer: the place is known by then.
+  bool use_lengths(const Arguments& a, std::int64_t* s) const {
     const std::size_t total = a.size(0);
-    if (backward || launch.known == nullptr || s[3] != 1) return false;
+    if (backward || a.launch().known == nullptr || s[3] != 1) return false;
+    const std::int32_t place = lists_at_.load(std::memory_order_relaxed);
+    if (place >= 0) {
+      const auto at = static_cast<std::size_t>(place);
+      return lengths_at(a, at, false, s) || lengths_at(a, at, true, s);
+    }
     for (std::size_t at = 0; at + 40 <= total; at += 8) {
-      const std::uint64_t starts_at = a.pointer(0, at);
-      const std::int64_t batch = sequences_in(launch, starts_at, s[0]);
-      if (batch == 0) continue;
-      const auto count = static_cast<std::uint64_t>(batch);
-      const auto* starts =
-          static_cast<const std::int32_t*>(launch.known(starts_at, (count + 1) * 4));
-      const std::uint64_t keys_at = a.pointer(0, at + 32);
-      const void* keys = keys_at > 0xffff ? launch.known(keys_at, count * 4) : nullptr;
-      if (starts == nullptr || keys == nullptr) continue;
-      auto lengths = typical_lengths(starts, static_cast<const std::int32_t*>(keys), batch, causal);
-      if (!lengths) continue;
-      if (lists != nullptr) lists[0] = starts_at, lists[1] = keys_at;
-      s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
+      if (!lengths_at(a, at, false, s)) continue;
+      lists_at_.store(static_cast<std::int32_t>(at), std::memory_order_relaxed);
       return true;
     }
     return false;
+  }
+
+  bool lengths_at(const Arguments& a, std::size_t at, bool padded, std::int64_t* s) const {
+    const Launch& launch = a.launch();
+    const std::uint64_t starts_at = a.pointer(0, at), keys_at = a.pointer(0, at + 32);
+    const std::int64_t batch = sequences_in(launch, starts_at, s[0], padded);
+    if (batch == 0 || keys_at <= 0xffff) return false;
+    const auto count = static_cast<std::uint64_t>(batch);
+    const auto* starts = static_cast<const std::int32_t*>(launch.known(starts_at, (count + 1) * 4));
+    const auto* keys = static_cast<const std::int32_t*>(launch.known(keys_at, count * 4));
+    if (starts == nullptr || keys == nullptr) return false;
+    const auto lengths = typical_lengths(starts, keys, batch, causal);
+    if (!lengths) return false;
+    s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
+    return true;
   }
 
   bool shape_at(const Arguments& a, std::size_t at, std::int64_t* s) const {
@@ -147,8 +207,8 @@ Made prepare_flash3(const Kernel& kernel, const Name&) {
   if (!contains(text, "flash::FlashAttn") && !contains(text, "flash::enable_sm")) return nullptr;
   auto d = std::make_unique<Flash3>();
   d->backward = contains(text, "FlashAttnBwd");
-  d->helper = contains(text, "BwdPreprocess") || contains(text, "BwdPostprocess") ||
-              contains(text, "FwdCombine");
+  d->helper = contains(text, "BwdPreprocess") || contains(text, "BwdPostprocess");
+  d->combine = contains(text, "FwdCombine");
   d->dtype = contains(text, "e4m3")     ? DType::f8e4m3
              : contains(text, "half_t") ? DType::f16
                                         : DType::bf16;

@@ -5,6 +5,16 @@
 #include <cstring>
 
 namespace maya::decode {
+namespace {
+
+std::int64_t rounded(double length) {
+  constexpr double exact = 128;
+  if (length < exact) return std::max<std::int64_t>(1, std::llround(length));
+  const double grain = std::exp2(std::floor(std::log2(length / exact)));
+  return std::llround(length / grain) * std::llround(grain);
+}
+
+}  // namespace
 
 std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
                                        std::int64_t batch, bool causal) {
@@ -35,7 +45,7 @@ std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::in
   out.seq_q = std::max<std::int64_t>(1, std::llround(queries / n));
   const auto q = static_cast<double>(out.seq_q);
   const double k = pairs / n / q + (causal ? (q - 1) / 2 : 0);
-  out.seq_k = std::max<std::int64_t>(out.seq_q, std::llround(k));
+  out.seq_k = std::max<std::int64_t>(out.seq_q, rounded(k));
   return out;
 }
 
@@ -51,20 +61,22 @@ void writes_all_but(const Launch& launch, std::initializer_list<std::uint64_t> l
   }
 }
 
-std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total) {
+std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total,
+                          bool padded) {
   if (launch.known == nullptr || starts < 0x10000 || starts % 4 != 0 || total < 1) return 0;
   constexpr std::int64_t most = 1 << 16;
   std::int32_t before = 0;
-  for (std::int64_t i = 0; i <= most; ++i) {
+  std::int64_t sequences = 0;  // up to the last one that has a length
+  for (std::int64_t i = 0; i <= std::min(total, most); ++i) {
     const void* at = launch.known(starts + static_cast<std::uint64_t>(4 * i), 4);
-    if (at == nullptr) return 0;
-    std::int32_t now = 0;
-    std::memcpy(&now, at, 4);
-    if (i == 0 ? now != 0 : now < before || now > total) return 0;
+    std::int32_t now = -1;
+    if (at != nullptr) std::memcpy(&now, at, 4);
+    if (i == 0 ? now != 0 : now < before || now > total) return padded ? sequences : 0;
     if (now == total) return i;
+    if (now > before) sequences = i;
     before = now;
   }
-  return 0;
+  return padded ? sequences : 0;
 }
 
 }  // namespace maya::decode

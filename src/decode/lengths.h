@@ -3,7 +3,8 @@
 // A batch of a serving engine holds sequences of many lengths: prompts that are read for the first
 // time, and single tokens that look back on thousands. What the kernel computes is the sum of
 // queries · keys over the sequences, and what it reads is the sum of the keys. One query and one
-// key length with the same sums stand for all of them.
+// key length with the same sums stand for all of them. Contexts grow by a token with each step;
+// long ones are rounded to one part in 128, so that a thousand steps are a few dozen ops.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,9 @@ void writes_all_but(const Launch& launch, std::initializer_list<std::uint64_t> l
 
 // The sequences in a list of starts at this address, if its values are known: from 0, never
 // falling, up to `total`. Sequences of no length at the end, which engines fill up their batches
-// with, do not count. 0: not such a list.
-std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total);
+// with, do not count. 0: not such a list. `padded`: the list may stop short of the total, because a
+// CUDA graph was captured for more tokens than this launch has.
+std::int64_t sequences_in(const Launch& launch, std::uint64_t starts, std::int64_t total,
+                          bool padded = false);
 
 }  // namespace maya::decode

@@ -16,7 +16,7 @@ TEST(Lengths, SingleTokensLookBackOnTheMeanOfTheirContexts) {
   ASSERT_TRUE(l);
   EXPECT_EQ(l->batch, 3);
   EXPECT_EQ(l->seq_q, 1);
-  EXPECT_EQ(l->seq_k, 2500);
+  EXPECT_NEAR(static_cast<double>(l->seq_k), 2500, 2500. / 128);
 }
 
 TEST(Lengths, PromptsKeepTheSumOfTheirSquares) {
@@ -68,6 +68,30 @@ TEST(Lengths, ListsOfStartsAreRecognisedByTheirEnd) {
   EXPECT_EQ(sequences_in(launch, base + 4, 9), 0);
   EXPECT_EQ(sequences_in(launch, base, 100), 0);
   EXPECT_EQ(sequences_in(launch, 7, 9), 0);
+}
+
+TEST(Lengths, ListsInGraphsMayStopShortOfTheTokensOfTheCapture) {
+  Launch launch;
+  launch.known = known;
+  memory = {0, 1, 2, 3, 3, 3, 3};
+  EXPECT_EQ(sequences_in(launch, base, 4), 0);
+  EXPECT_EQ(sequences_in(launch, base, 4, true), 3);
+  memory = {0, 0, 0};
+  EXPECT_EQ(sequences_in(launch, base, 4, true), 0);
+}
+
+TEST(Lengths, LongContextsAreRoundedToOnePartIn128) {
+  Numbers starts{0, 1}, keys{100};
+  EXPECT_EQ(typical_lengths(starts.data(), keys.data(), 1, true)->seq_k, 100);
+  for (std::int32_t length : {130, 1000, 7013, 130001}) {
+    keys[0] = length;
+    const auto k = static_cast<double>(typical_lengths(starts.data(), keys.data(), 1, true)->seq_k);
+    EXPECT_NEAR(k, length, length / 250.);
+  }
+  keys[0] = 7013;
+  const auto one = typical_lengths(starts.data(), keys.data(), 1, true)->seq_k;
+  keys[0] = 7020;
+  EXPECT_EQ(typical_lengths(starts.data(), keys.data(), 1, true)->seq_k, one);
 }
 
 }  // namespace

@@ -91,7 +91,15 @@ Name parse_name(std::string_view demangled) {
   std::string base;
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
-    if (c == '<') {
+    if (c == '(' && angle > 0) {
+      // An expression in a template argument, "(8) > (0)": its comparisons close nothing.
+      std::size_t depth = 0, end = i;
+      for (; end < text.size(); ++end) {
+        if (text[end] == '(') ++depth;
+        if (text[end] == ')' && --depth == 0) break;
+      }
+      if (end < text.size()) i = end;
+    } else if (c == '<') {
       if (angle++ == 0) template_begin = i + 1, template_end = text.size();
     } else if (c == '>') {
       if (angle > 0 && --angle == 0) template_end = i;

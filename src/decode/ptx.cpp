@@ -391,6 +391,9 @@ class Reader {
       in.arguments[i] = argument(operands[i]);
     in.argument_count = static_cast<std::uint8_t>(std::min<std::size_t>(operands.size(), 6));
     classify(opcode, in, program_);
+    // An assertion that fails ends the program; nothing is written to its tensors.
+    if (in.code == Code::call && rest.find("__assertfail") != std::string_view::npos)
+      in.code = Code::exit, in.argument_count = 0;
     if (in.code != Code::nop) program_.code.push_back(in);
   }
 

@@ -169,6 +169,26 @@ TEST(TritonCache, FindsThePtxByTheCubinsBytes) {
   std::filesystem::remove_all(root);
 }
 
+TEST(Ptx, AssertionsWriteNothing) {
+  auto program = ptx::parse(R"(
+.visible .entry look(.param .u64 .ptr look_0, .param .u64 .ptr look_1) {
+  .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<8>;
+  ld.param.b64 %rd1, [look_0];
+  ld.param.b64 %rd2, [look_1];
+  ld.global.b32 %r1, [ %rd1 + 0 ];
+  setp.lt.s32 %p1, %r1, 100;
+  @%p1 bra $good;
+  call.uni __assertfail, (param0, param1, param2, param3, param4);
+  trap;
+$good:
+  st.global.b32 [ %rd2 + 0 ], %r1;
+  ret;
+})",
+                            "look");
+  ASSERT_TRUE(program);
+  EXPECT_EQ(ptx::read_only_parameters(*program), (std::vector<bool>{true, false}));
+}
+
 TEST(Ptx, BrokenTextIsRefusedOrCountedAsInexact) {
   EXPECT_FALSE(ptx::parse("", "add"));
   EXPECT_FALSE(ptx::parse(".visible .entry other() { ret; }", "add"));

@@ -46,9 +46,16 @@ void keep_caches_apart(Environment& user, const std::string& run_directory) {
                     {"SGLANG_JIT_CACHE_DIR", "/sglang-jit"},
                     {"SGLANG_DG_CACHE_DIR", "/deep_gemm"},
                     {"DG_JIT_CACHE_DIR", "/deep_gemm"},
-                    {"FLASHINFER_WORKSPACE_BASE", "/flashinfer"},
                     {"TILELANG_CACHE_DIR", "/tilelang"}};
   for (const auto& [variable, folder] : redirected) user.emplace(variable, caches + folder);
+  // FlashInfer's holds what nvcc made of its sources, minutes of work and nothing that was timed:
+  // all runs on emulated GPUs share one.
+  std::string shared = caches;
+  if (const auto home = user.find("HOME"); home != user.end() && !home->second.empty())
+    shared = home->second + "/.cache/maya";
+  if (const auto given = user.find("XDG_CACHE_HOME"); given != user.end() && !given->second.empty())
+    shared = given->second + "/maya";
+  user.emplace("FLASHINFER_WORKSPACE_BASE", shared + "/flashinfer");
 }
 
 }  // namespace

@@ -36,11 +36,11 @@ TEST(Environment, AUsersPortIsKept) {
 }
 
 TEST(Environment, CachesOfServingEnginesStayInTheRunDirectoryUnlessTheUserNamesThem) {
-  auto made = training_environment({{"VLLM_CACHE_ROOT", "/mine"}}, installation,
-                                   {"/runs/1", "/opt/catalog", 0});
+  auto made = training_environment({{"VLLM_CACHE_ROOT", "/mine"}, {"HOME", "/home/me"}},
+                                   installation, {"/runs/1", "/opt/catalog", 0});
   ASSERT_TRUE(made);
   EXPECT_EQ(made->at("VLLM_CACHE_ROOT"), "/mine");
-  EXPECT_EQ(made->at("FLASHINFER_WORKSPACE_BASE"), "/runs/1/caches/flashinfer");
+  EXPECT_EQ(made->at("FLASHINFER_WORKSPACE_BASE"), "/home/me/.cache/maya/flashinfer");
   EXPECT_EQ(made->at("SGLANG_CACHE_DIR"), "/runs/1/caches/sglang");
   EXPECT_EQ(made->at("DG_JIT_CACHE_DIR"), "/runs/1/caches/deep_gemm");
 }

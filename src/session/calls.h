@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "session/state.h"
@@ -103,6 +104,10 @@ MAYA_EXPORT int capture_status(void* stream, int& status, std::uint64_t& id, Gra
 MAYA_EXPORT int check_unsafe();
 // Adds a node to the graph the stream captures into.
 MAYA_EXPORT Node* capture_node(Stream& stream, NodeType type, const trace::Record& record);
+// What the node captured last does to values, at each launch of the graph.
+void capture_moves(Stream& stream, std::function<void()> move);
+// A kernel of a graph runs: the op it is this time.
+std::uint32_t op_of_replay(Function& function, const Geometry& geometry, void* const* arguments);
 MAYA_EXPORT Graph* graph_create();
 MAYA_EXPORT int graph_destroy(void* handle);
 inline Node* node_of(void* handle) { return state().nodes.find(handle); }

@@ -72,6 +72,49 @@ bool accessible(const void* p, Where w, std::uint64_t bytes) {
   return on_device(w) ? state().memory.extent(address(p)) >= bytes : mapped(p, bytes);
 }
 
+void move_area(const Area& a, Where to, Where from, std::uint64_t to_span) {
+  State& s = state();
+  // Rows without gaps are one row. Of very many with gaps nothing is known afterwards: going
+  // through all rows of a device's memory would take minutes.
+  constexpr std::uint64_t most_rows = 1 << 20;
+  if (a.to_pitch == a.width && a.from_pitch == a.width && a.depth == 1)
+    return move_row(a.to, to, a.from, from, a.width * a.height);
+  if (a.height > most_rows / a.depth && on_device(to)) {
+    s.values.forget(address(a.to), to_span);
+    return;
+  }
+  for (std::uint64_t z = 0; z < a.depth; ++z)
+    for (std::uint64_t y = 0; y < a.height; ++y)
+      move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,
+               static_cast<const char*>(a.from) + z * a.from_slice + y * a.from_pitch, from,
+               a.width);
+}
+
+void fill_rows(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element,
+               std::uint64_t width, std::uint64_t height, std::uint64_t reach) {
+  State& s = state();
+  const Where target = where(to);
+  constexpr std::uint64_t most_rows = 1 << 20;
+  if (height > most_rows && on_device(target)) {
+    s.values.forget(address(to), reach);
+    return;
+  }
+  for (std::uint64_t y = 0; y < height; ++y) {
+    char* row = static_cast<char*>(to) + y * pitch;
+    if (on_device(target)) {
+      // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read
+      // as.
+      if (width <= s.settings.value_limit / 16)
+        s.values.fill(address(row), &value, element, width);
+      else
+        s.values.forget(address(row), width);
+    } else {
+      for (std::uint64_t i = 0; i + element <= width; i += element)
+        std::memcpy(row + i, &value, element);
+    }
+  }
+}
+
 }  // namespace
 
 int copy(const Area& a, void* stream_handle, bool async) {
@@ -120,22 +163,14 @@ int copy(const Area& a, void* stream_handle, bool async) {
                           0, NodeType::memcpy))
     return error;
   if (blocking && stream->capture == nullptr) stream_reached(*stream);
-  // Rows without gaps are one row. Of very many with gaps nothing is known afterwards: going
-  // through all rows of a device's memory would take minutes.
-  constexpr std::uint64_t most_rows = 1 << 20;
-  if (a.to_pitch == a.width && a.from_pitch == a.width && a.depth == 1) {
-    move_row(a.to, to, a.from, from, bytes);
-    return code::success;
-  }
-  if (a.height > most_rows / a.depth && on_device(to)) {
-    s.values.forget(address(a.to), *to_span);
-    return code::success;
-  }
-  for (std::uint64_t z = 0; z < a.depth; ++z)
-    for (std::uint64_t y = 0; y < a.height; ++y)
-      move_row(static_cast<char*>(a.to) + z * a.to_slice + y * a.to_pitch, to,
-               static_cast<const char*>(a.from) + z * a.from_slice + y * a.from_pitch, from,
-               a.width);
+  if (stream->capture != nullptr)
+    capture_moves(*stream, [=] {
+      // Memory of the host may be gone by now; the program's fault, but not ours to crash on.
+      if (accessible(a.to, to, *to_span) && accessible(a.from, from, *from_span))
+        move_area(a, to, from, *to_span);
+    });
+  else
+    move_area(a, to, from, *to_span);
   return code::success;
 }
 
@@ -157,25 +192,10 @@ int fill(void* to, std::uint64_t pitch, unsigned value, std::uint32_t element, s
   std::uint32_t number = s.recorder.op(Fill{static_cast<std::int64_t>(bytes)},
                                        async ? "cudaMemsetAsync" : "cudaMemset");
   if (int error = enqueue(*stream, trace::Kind::fill, number, 0, 0, NodeType::memset)) return error;
-  constexpr std::uint64_t most_rows = 1 << 20;
-  if (height > most_rows && on_device(target)) {
-    s.values.forget(address(to), *reach);
-    return code::success;
-  }
-  for (std::uint64_t y = 0; y < height; ++y) {
-    char* row = static_cast<char*>(to) + y * pitch;
-    if (on_device(target)) {
-      // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read
-      // as.
-      if (width <= s.settings.value_limit / 16)
-        s.values.fill(address(row), &value, element, width);
-      else
-        s.values.forget(address(row), width);
-    } else {
-      for (std::uint64_t i = 0; i + element <= width; i += element)
-        std::memcpy(row + i, &value, element);
-    }
-  }
+  if (stream->capture != nullptr)
+    capture_moves(*stream, [=] { fill_rows(to, pitch, value, element, width, height, *reach); });
+  else
+    fill_rows(to, pitch, value, element, width, height, *reach);
   return code::success;
 }
 

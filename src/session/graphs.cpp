@@ -11,12 +11,18 @@ namespace {
 
 bool live(const Capture* capture) { return capture != nullptr && capture->graph != nullptr; }
 
+Replayed replayed_of(const Node& node, std::size_t place) {
+  Replayed r{node.function,  node.geometry,
+             node.arguments, {},
+             node.move,      static_cast<std::uint32_t>(place)};
+  for (auto& bytes : r.arguments) r.pointers.push_back(bytes.data());
+  return r;
+}
+
 // A trace graph of the nodes that do something; pure ordering nodes are folded into their
 // successors' edges.
-void flatten(const Graph& graph, trace::Graph& out,
-             std::vector<std::vector<std::uint32_t>>& tail_of,
-             const std::vector<std::uint32_t>& entry,
-             std::vector<std::pair<void (*)(void*), void*>>& callbacks) {
+void flatten(const Graph& graph, GraphExec& out, std::vector<std::vector<std::uint32_t>>& tail_of,
+             const std::vector<std::uint32_t>& entry) {
   tail_of.assign(graph.nodes.size(), {});
   std::vector<bool> done(graph.nodes.size());
   // Nodes added by hand may be out of order: repeat until all predecessors are there.
@@ -36,19 +42,21 @@ void flatten(const Graph& graph, trace::Graph& out,
     after.erase(std::unique(after.begin(), after.end()), after.end());
     if (node.child != nullptr) {
       std::vector<std::vector<std::uint32_t>> inner;
-      flatten(*node.child, out, inner, after, callbacks);
+      flatten(*node.child, out, inner, after);
       for (auto& tips : inner) tail_of[i].insert(tail_of[i].end(), tips.begin(), tips.end());
       if (tail_of[i].empty()) tail_of[i] = after;
       return;
     }
     if (node.type == NodeType::host && node.host != nullptr)
-      callbacks.emplace_back(node.host, node.host_data);
+      out.host_functions.emplace_back(node.host, node.host_data);
     if (node.record.kind == trace::Kind::none) {
       tail_of[i] = after;
       return;
     }
-    out.nodes.push_back({node.record, after});
-    tail_of[i] = {static_cast<std::uint32_t>(out.nodes.size() - 1)};
+    if (node.function != nullptr || node.move)
+      out.replayed.push_back(replayed_of(node, out.recorded.nodes.size()));
+    out.recorded.nodes.push_back({node.record, after});
+    tail_of[i] = {static_cast<std::uint32_t>(out.recorded.nodes.size() - 1)};
   };
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) visit(i);
 }
@@ -82,14 +90,40 @@ Node* add_node(Graph& graph, NodeType type, const trace::Record& record,
 }
 
 void fill_executable(GraphExec& executable, const Graph& graph) {
-  trace::Graph flat;
   std::vector<std::vector<std::uint32_t>> tails;
   executable.host_functions.clear();
-  flatten(graph, flat, tails, {}, executable.host_functions);
-  executable.model_ns = modelled(flat);
-  executable.definition = state().recorder.graph(flat);
+  executable.recorded.nodes.clear();
+  executable.replayed.clear();
+  executable.versions.clear();
+  flatten(graph, executable, tails, {});
+  executable.model_ns = modelled(executable.recorded);
+  executable.definition = state().recorder.graph(executable.recorded);
   executable.source = graph.nodes;
   executable.changed = nullptr;
+}
+
+// The graph with the ops that its kernels are at this launch: an engine exchanges the lengths that
+// attention reads, not the graph. What the nodes do to values is done on the way.
+GraphExec::Version replay(GraphExec& executable) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> changed;  // node, op
+  std::uint64_t hash = 0x9e3779b97f4a7c15ULL;
+  for (Replayed& r : executable.replayed) {
+    if (r.move) r.move();
+    if (r.function == nullptr) continue;
+    const std::uint32_t op = op_of_replay(*r.function, r.geometry, r.pointers.data());
+    if (op == executable.recorded.nodes[r.node].record.value) continue;
+    changed.emplace_back(r.node, op);
+    hash = (hash ^ (std::uint64_t{r.node} << 32 | op)) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 29;
+  }
+  if (changed.empty()) return {executable.definition, executable.model_ns};
+  auto [found, made] = executable.versions.try_emplace(hash);
+  if (made) {
+    trace::Graph now = executable.recorded;
+    for (auto [node, op] : changed) now.nodes[node].record.value = op;
+    found->second = {state().recorder.graph(now), modelled(now)};
+  }
+  return found->second;
 }
 
 }  // namespace
@@ -203,6 +237,13 @@ Node* capture_node(Stream& stream, NodeType type, const trace::Record& record) {
   return node;
 }
 
+void capture_moves(Stream& stream, std::function<void()> move) {
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (!live(stream.capture) || stream.tips.size() != 1) return;
+  stream.capture->graph->nodes[stream.tips[0]]->move = std::move(move);
+}
+
 Graph* graph_create() {
   State& s = state();
   Graph* graph = s.graphs.create();
@@ -276,11 +317,12 @@ int graph_launch(void* executable_handle, void* stream_handle) {
     return capture_node(*stream, NodeType::graph, record) ? code::success
                                                           : code::capture_invalidated;
   }
-  stream->model_ns = std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) +
-                     executable->model_ns;
+  const GraphExec::Version now = replay(*executable);
+  stream->model_ns =
+      std::max(stream->model_ns, s.host_model_ns.load(std::memory_order_relaxed)) + now.model_ns;
   if (stop_asked()) [[unlikely]]
     stop_here();
-  s.recorder.record(trace::Kind::graph_launch, stream->id, executable->definition,
+  s.recorder.record(trace::Kind::graph_launch, stream->id, now.definition,
                     stream->legacy ? trace::Flag::legacy : 0);
   for (auto& [function, data] : executable->host_functions) function(data);
   return code::success;

@@ -232,8 +232,10 @@ void dump(const Function& function, const Geometry& g, void* const* arguments,
   std::fflush(file);
 }
 
-// The op of a launch, from the table of launches seen or by decoding.
-std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments) {
+// The op of a launch, from the table of launches seen or by decoding. `runs`: now, as opposed to
+// being put into a graph, where it does nothing to values yet.
+std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments,
+                           bool runs) {
   State& s = state();
   LaunchLock::Hold hold(launch_lock());
   decode::Launch launch{&function.kernel, geometry, arguments, &reachable, &known_at};
@@ -243,6 +245,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
                                   sizeof(std::uint32_t) * 7, 0x2545f4914f6cdd1dULL);
   hash = hash_bytes(key, key_bytes, hash) | 1;
   const Function::Seen* seen = find_seen(function, hash);
+  if (seen != nullptr && !runs) return seen->op;
   bool values = function.touches_values ||
                 (function.touches_values_up_to > 0 &&
                  function.decoder->elements(launch) <= function.touches_values_up_to) ||
@@ -265,7 +268,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
     }
   }
   decode::Decoded decoded = function.decoder->decode(launch);
-  if (values && (seen != nullptr || !run_on_values(function, launch)))
+  if (values && runs && (seen != nullptr || !run_on_values(function, launch)))
     apply_values(function, decoded, arguments);
   // Both may have waited for a peer without the lock: another thread may have changed the table.
   if (seen = find_seen(function, hash); seen != nullptr) return seen->op;
@@ -305,7 +308,7 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
   if (int error = resolve(function)) return error;
   if (int error = check_geometry(geometry)) return error;
   if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
-  const std::uint32_t op = op_of_launch(function, geometry, arguments);
+  const std::uint32_t op = op_of_launch(function, geometry, arguments, stream->capture == nullptr);
   if (stream->capture != nullptr) {
     trace::Record record{};
     record.kind = trace::Kind::launch;
@@ -315,6 +318,10 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
     return node_kernel(*node, function, geometry, arguments);
   }
   return enqueue(*stream, trace::Kind::launch, op);
+}
+
+std::uint32_t op_of_replay(Function& function, const Geometry& geometry, void* const* arguments) {
+  return op_of_launch(function, geometry, arguments, true);
 }
 
 namespace {
@@ -358,9 +365,11 @@ int node_kernel(Node& node, Function& function, const Geometry& geometry, void* 
     node.arguments.emplace_back(bytes, bytes + sizes[i]);
   }
   for (auto& bytes : node.arguments) node.argument_pointers.push_back(bytes.data());
+  node.function = &function;
+  node.geometry = geometry;
   if (node.record.kind == trace::Kind::none) {
     node.record.kind = trace::Kind::launch;
-    node.record.value = op_of_launch(function, geometry, node.argument_pointers.data());
+    node.record.value = op_of_launch(function, geometry, node.argument_pointers.data(), false);
   }
   return code::success;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -75,6 +76,18 @@ enum class NodeType : int {  // numbers as in CUDA
   conditional = 13,
 };
 
+struct Function;
+
+// What a node of a graph does to values, and which op it is, depends on the values at each launch.
+struct Replayed {
+  Function* function{};  // of a kernel
+  Geometry geometry;
+  std::vector<std::vector<char>> arguments;
+  std::vector<void*> pointers;  // to the arguments
+  std::function<void()> move;   // of a copy or fill
+  std::uint32_t node{};         // in the recorded graph
+};
+
 struct Node {
   NodeType type{NodeType::empty};
   Graph* graph{};
@@ -84,6 +97,9 @@ struct Node {
   std::vector<char> parameters;              // as the program gave them, for GetParams
   std::vector<std::vector<char>> arguments;  // kernel argument bytes
   std::vector<void*> argument_pointers;
+  Function* function{};        // of a kernel
+  Geometry geometry;           // of a kernel
+  std::function<void()> move;  // values that a copy or fill moves at each launch
   Graph* child{};                    // child graph, or body of a conditional
   std::uint64_t address{}, bytes{};  // allocation nodes
   void (*host)(void*){};
@@ -100,10 +116,16 @@ struct Graph {
 struct GraphExec {
   std::uint32_t definition{};  // number in the recording
   double model_ns{};
+  trace::Graph recorded;           // with the ops of the moment it was made
+  std::vector<Replayed> replayed;  // in an order that respects the edges
+  struct Version {
+    std::uint32_t definition{};
+    double model_ns{};
+  };
+  std::unordered_map<std::uint64_t, Version> versions;  // by the ops of its kernels
   std::vector<std::pair<void (*)(void*), void*>> host_functions;
   std::vector<Node*> source;  // nodes it was made from, for updates
   Graph* changed{};           // nodes of this graph were exchanged since the last launch
-  std::vector<trace::Graph> body;
 };
 
 // One fat binary, cubin or PTX that was registered or loaded. Unpacked when one of its kernels is

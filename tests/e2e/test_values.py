@@ -141,3 +141,25 @@ dist.destroy_process_group()
     assert done.code == 0, done.stderr
     assert {"0: [0, 10, 11, 12]", "1: [1, 2, 13]", "0: [100, 110, 111, 112]", "1: [101, 102, 113]"} <= set(
         done.stdout.splitlines())
+
+
+def test_graphs_compute_at_each_launch_and_not_at_capture(run):
+    done = run("python", "-c", """
+import torch
+count = torch.zeros(4, dtype=torch.int32, device="cuda")
+step = torch.tensor([1, 2, 3, 4], dtype=torch.int32, device="cuda")
+kept = torch.zeros(4, dtype=torch.int32, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    count += step
+    kept.copy_(count)
+    count.clone().zero_()
+assert count.tolist() == [0] * 4, count
+graph.replay()
+assert count.tolist() == kept.tolist() == [1, 2, 3, 4], (count, kept)
+step.copy_(torch.tensor([10, 0, 0, 0], dtype=torch.int32))
+graph.replay()
+graph.replay()
+assert count.tolist() == kept.tolist() == [21, 2, 3, 4], (count, kept)
+""", options=("--no-predict",))
+    assert done.code == 0, done.stdout + done.stderr

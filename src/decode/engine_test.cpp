@@ -1,0 +1,114 @@
+// Kernels of vLLM, by the names and parameter lists of its library.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "decode/decode.h"
+
+namespace maya::decode {
+namespace {
+
+struct Parameter {
+  std::vector<char> bytes;
+  template <class T>
+  explicit Parameter(T value) : bytes(sizeof value) {
+    std::memcpy(bytes.data(), &value, sizeof value);
+  }
+};
+
+Decoded decode(const std::string& name, std::uint32_t tokens, std::vector<Parameter> parameters) {
+  Kernel kernel;
+  kernel.mangled = "_Z6kernel";
+  kernel.demangled = name;
+  std::vector<void*> arguments;
+  std::uint16_t offset = 0;
+  for (Parameter& p : parameters) {
+    arguments.push_back(p.bytes.data());
+    kernel.parameter_sizes.push_back(static_cast<std::uint16_t>(p.bytes.size()));
+    kernel.parameter_offsets.push_back(offset);
+    offset = static_cast<std::uint16_t>(offset + p.bytes.size());
+  }
+  Launch launch{&kernel, {{tokens, 1, 1}, {1024, 1, 1}}, arguments.data(), nullptr, nullptr};
+  Decoded d = prepare(kernel)->decode(launch);
+  EXPECT_TRUE(d.recognised) << name;
+  return d;
+}
+
+const Parameter pointer(std::uint64_t{0x7f0000000000});
+
+TEST(Engine, ActivationReadsTwoHalvesAndWritesOne) {
+  auto work = std::get<Pointwise>(
+      decode("void vllm::act_and_mul_kernel<c10::BFloat16, __nv_bfloat162, &(c10::BFloat16 "
+             "vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&, float)), true, "
+             "false>(c10::BFloat16*, c10::BFloat16 const*, int, float, float, float)",
+             2048,
+             {pointer, pointer, Parameter(14336), Parameter(0.f), Parameter(0.f), Parameter(0.f)})
+          .op.work);
+  EXPECT_EQ(work.elements, 2048 * 14336);
+  EXPECT_EQ(work.bytes_read, 2048LL * 14336 * 4);
+  EXPECT_EQ(work.bytes_written, 2048LL * 14336 * 2);
+}
+
+TEST(Engine, NormWithResidualIsANorm) {
+  auto work = std::get<Normalization>(
+      decode("std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
+             "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8, true>(c10::BFloat16*, long, "
+             "c10::BFloat16*, c10::BFloat16 const*, float, int, int, long)",
+             100,
+             {pointer, Parameter(4096L), pointer, pointer, Parameter(1e-5f), Parameter(100),
+              Parameter(4096), Parameter(4096L)})
+          .op.work);
+  EXPECT_EQ(work.rows, 100);
+  EXPECT_EQ(work.cols, 4096);
+  EXPECT_EQ(work.kind, NormKind::rms);
+  EXPECT_TRUE(work.fused_add);
+  EXPECT_EQ(work.dtype, DType::bf16);
+}
+
+TEST(Engine, NormThatQuantizesEachTokenWritesBytes) {
+  auto work = std::get<Pointwise>(
+      decode("void vllm::rms_norm_dynamic_per_token_quant_kernel<c10::BFloat16, "
+             "c10::Float8_e4m3fn, false>(c10::Float8_e4m3fn*, float*, c10::BFloat16 const*, "
+             "c10::BFloat16 const*, float const*, float, int, int, c10::BFloat16*)",
+             10,
+             {pointer, pointer, pointer, pointer, pointer, Parameter(1e-5f), Parameter(4096),
+              Parameter(8192), pointer})
+          .op.work);
+  EXPECT_EQ(work.elements, 10 * 4096);
+  EXPECT_EQ(work.bytes_read, 10 * 4096 * 2);
+  EXPECT_EQ(work.bytes_written, 10 * 4096);
+}
+
+TEST(Engine, RotaryTurnsQueriesAndKeys) {
+  auto work = std::get<Pointwise>(
+      decode("void vllm::rotary_embedding_kernel<c10::BFloat16, c10::BFloat16, true>(long const*, "
+             "c10::BFloat16*, c10::BFloat16*, c10::BFloat16 const*, int, long, long, long, int, "
+             "int, int, long, bool)",
+             7,
+             {pointer, pointer, pointer, pointer, Parameter(128), Parameter(4096L),
+              Parameter(1024L), Parameter(128L), Parameter(32), Parameter(8), Parameter(128),
+              Parameter(0L), Parameter(false)})
+          .op.work);
+  EXPECT_EQ(work.elements, 7 * 40 * 128);
+}
+
+TEST(Engine, CacheWriteMovesKeysAndValuesOfEachToken) {
+  auto work = std::get<Pointwise>(
+      decode("void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, unsigned char, "
+             "(vllm::Fp8KVCacheDataType)1>(__nv_bfloat16 const*, __nv_bfloat16 const*, unsigned "
+             "char*, unsigned char*, long const*, long, long, long, long, long, int, int, int, "
+             "float const*, float const*, int)",
+             16,
+             {pointer, pointer, pointer, pointer, pointer, Parameter(1L), Parameter(1L),
+              Parameter(1L), Parameter(1L), Parameter(1L), Parameter(8), Parameter(128),
+              Parameter(16), pointer, pointer, Parameter(1)})
+          .op.work);
+  EXPECT_EQ(work.elements, 16 * 2 * 8 * 128);
+  EXPECT_EQ(work.bytes_read, work.elements * 2);
+  EXPECT_EQ(work.bytes_written, work.elements);
+}
+
+}  // namespace
+}  // namespace maya::decode
