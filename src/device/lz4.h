@@ -26,7 +26,7 @@ inline bool lz4_decompress(const char* in, std::size_t in_bytes, char* out, std:
     if (!ok || literals > static_cast<std::size_t>(end - p) ||
         literals > static_cast<std::size_t>(to_end - to))
       return false;
-    std::memcpy(to, p, literals);
+    if (literals > 0) std::memcpy(to, p, literals);  // of nothing there may be no address
     p += literals, to += literals;
     if (p == end || to == to_end) break;  // the last sequence has no match
     if (end - p < 2) return false;
