@@ -22,14 +22,42 @@ job::Job steps_of(trace::Recording recording) {
   return job;
 }
 
+// Every measured step brings gradients to the host, and weights back: a CPU optimizer updates them
+// there. A micro-batch before such an update brings no weights.
+bool updates_on_host(const job::Job& job) {
+  constexpr std::int64_t gradients = 1 << 20, smaller_weights = 4;
+  const job::RankClass& rank = job.classes[0];
+  const trace::Recording& recording = rank.recording;
+  bool any = false;
+  for (std::size_t s = 0; s < job.measured.size() && s + 1 < rank.step_begin.size(); ++s) {
+    if (job.measured[s] == 0) continue;
+    any = true;
+    std::int64_t from_device = 0, to_device = 0;
+    for (std::uint32_t i = rank.step_begin[s]; i < rank.step_begin[s + 1]; ++i) {
+      const trace::Record& record = recording.records[i];
+      if (record.kind != trace::Kind::copy || record.value >= recording.ops.size()) continue;
+      const auto* copy = std::get_if<Copy>(&recording.ops[record.value].work);
+      if (copy == nullptr) continue;
+      if (copy->direction == CopyDirection::device_to_host) from_device += copy->bytes;
+      if (copy->direction == CopyDirection::host_to_device) to_device += copy->bytes;
+    }
+    if (from_device < gradients || to_device * smaller_weights < from_device) return false;
+  }
+  return any;
+}
+
+bool by_updates(const job::Job& job) {
+  if (job.found_by == job::StepsFoundBy::period) return false;
+  return job.found_by != job::StepsFoundBy::backward || updates_on_host(job);
+}
+
 }  // namespace
 
 SteadySteps steady_steps(trace::Recording recording) {
   const job::Job job = steps_of(std::move(recording));
   const Sequence sequence(job.classes[0].recording);
   return {static_cast<std::uint32_t>(std::count(job.measured.begin(), job.measured.end(), 1)),
-          job.found_by != job::StepsFoundBy::period &&
-              job.found_by != job::StepsFoundBy::backward,
+          by_updates(job),
           sequence.heavy_between(0, sequence.size()) > 0};
 }
 

@@ -155,6 +155,24 @@ TEST(Steps, ByBackwardPassWhereOnlyClippingGoesOverLists) {
   EXPECT_EQ(job.measured[4], 1);
 }
 
+// With a CPU optimizer the device sees gradients leave and weights come back.
+TEST(Steps, AnUpdateOnTheHostIsCertainAndAMicroBatchIsNot) {
+  constexpr std::int64_t gradients = 16 << 20, batch = 1 << 14;
+  for (bool weights_return : {true, false}) {
+    WrittenOut w;
+    initialize(w.r);
+    for (int s = 0; s < 9; ++s) {
+      w.r.copy(batch, CopyDirection::host_to_device);
+      w.train();
+      w.r.copy(gradients, CopyDirection::device_to_host);
+      if (weights_return) w.r.copy(gradients / 2, CopyDirection::host_to_device);
+    }
+    const auto seen = collate::steady_steps(w.r.done());
+    EXPECT_GE(seen.count, 6u);
+    EXPECT_EQ(seen.certain, weights_return);
+  }
+}
+
 TEST(Steps, ByBackwardPassWithGradientAccumulation) {
   for (int evaluations : {0, 3}) {
     WrittenOut w;

@@ -92,11 +92,16 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience pati
     if (!started) return started.error();
     clock = std::move(*started);
   }
+  bool interrupted = false;
+  patience.interrupted = [&] { interrupted = true; };
   patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
   if (!code) return code.error();
-  Ended ended{
-      *code, stop && stop->asked(), {}, clock ? clock->notes() : std::vector<std::string>()};
+  Ended ended{*code,
+              stop && stop->asked(),
+              interrupted,
+              {},
+              clock ? clock->notes() : std::vector<std::string>()};
   if (ended.code != 0) ended.failed = first_failed_rank(job.directory);
   return ended;
 }
@@ -120,6 +125,10 @@ Result<Ended> start_beside(const Job& job, const std::vector<int>& others) {
   return ended;
 }
 
+bool went_well(const Result<Ended>& ended) {
+  return ended && ended->code == 0 && !ended->interrupted;
+}
+
 // Ranks that need not run at the same time may take turns where memory is short. The first runs in
 // each: communicators start from it.
 Result<Ended> start_in_turns(const Job& job) {
@@ -129,8 +138,7 @@ Result<Ended> start_in_turns(const Job& job) {
   if (!alone) return alone.error();
   if (!*alone) return start(job, job.ranks);
   Result<Ended> ended = Ended{};
-  for (std::size_t done = 1; done < job.ranks.size() && ended && ended->code == 0;
-       done += most - 1) {
+  for (std::size_t done = 1; done < job.ranks.size() && went_well(ended); done += most - 1) {
     const auto from = job.ranks.begin() + static_cast<std::ptrdiff_t>(done);
     const auto to = job.ranks.begin() +
                     static_cast<std::ptrdiff_t>(std::min(job.ranks.size(), done + most - 1));
@@ -198,7 +206,7 @@ Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& 
         others.push_back(rank);
     return others;
   };
-  while (ended && ended->code == 0) {
+  while (went_well(ended)) {
     collate::MoreRanks more = collate::more_ranks(recordings_of(job, ended->stopped));
     std::vector<int> others = not_yet(more.ranks);
     if (others.empty()) {
@@ -238,7 +246,7 @@ Result<Ended> run_job(Job job) {
     return seen;
   };
   auto ended = start(job, job.ranks, patience);
-  if (!ended) return ended;
+  if (!ended || ended->interrupted) return ended;
   std::vector<std::int32_t> stages;
   if (auto recording = trace::read(first.string())) {
     job.ranks = collate::needed_ranks(*recording);
@@ -252,7 +260,7 @@ Result<Ended> run_job(Job job) {
   forget_recordings(job, {job.ranks.front()});
   ended = start_in_turns(job);
   // A stage may want to hear from a neighbour that does not run, to infer shapes for instance.
-  if (ended && ended->code != 0 && stages.size() > job.ranks.size()) {
+  if (ended && ended->code != 0 && !ended->interrupted && stages.size() > job.ranks.size()) {
     fmt::print(stderr, "maya: these stages cannot go on without their neighbours: all {} run\n",
                stages.size());
     forget_recordings(job, job.ranks);

@@ -145,7 +145,7 @@ void end_descendants() {
 
 Result<int> supervise(const std::vector<Process>& processes, const Patience& patience,
                       StopAfter* stop) {
-  if (stop != nullptr) prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (stop != nullptr || patience.enough) prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t watched, before;
   sigemptyset(&watched);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&watched, number);
@@ -184,6 +184,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
     while (!running.empty()) {
       timespec pause{0, stop != nullptr ? 100'000'000 : 500'000'000};
       int number = sigtimedwait(&watched, nullptr, &pause);
+      if (number > 0 && number != SIGCHLD && patience.interrupted) patience.interrupted();
       if (number == SIGTERM) {
         ending = true;
         for (pid_t pid : running) kill(pid, SIGTERM);
@@ -241,6 +242,8 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
     end_descendants();
     ending = false;
     result = 0;
+  } else if (enough) {
+    end_descendants();  // a launcher that had no time to end its ranks leaves them running
   }
   // A launcher that was told to end and did so without its workers leaves them running for ever.
   if (ending) kill(-group, enough ? SIGKILL : SIGTERM);

@@ -25,8 +25,10 @@ struct Patience {
   // When the processes of a stopped job have left, their launchers get this long to end.
   double seconds_after_stop{15};
   // Asked about twice a second: the commands have done all that is wanted of them, and are ended
-  // without further ado.
+  // without further ado, with all that they started.
   std::function<bool()> enough{};
+  // Told when somebody asks the launcher to end.
+  std::function<void()> interrupted{};
 };
 
 class StopAfter;

@@ -29,7 +29,7 @@ TEST(Supervise, ANodeLeftAloneIsEnded) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
-int supervise_and_end(const std::string& script) {
+int supervise_and_end(const std::string& script, bool* interrupted = nullptr) {
   // Every thread must hold the signal back, or the one that does not takes it.
   sigset_t mask, before;
   sigemptyset(&mask);
@@ -39,14 +39,35 @@ int supervise_and_end(const std::string& script) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     kill(getpid(), SIGTERM);
   });
-  auto code = supervise({shell(script)});
+  Patience patience;
+  patience.interrupted = [interrupted] {
+    if (interrupted != nullptr) *interrupted = true;
+  };
+  auto code = supervise({shell(script)}, patience);
   sender.join();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return code ? *code : -1;
 }
 
 TEST(Supervise, SigtermReachesTheCommand) {
-  EXPECT_EQ(supervise_and_end("trap 'exit 42' TERM; while :; do sleep 0.1; done"), 42);
+  bool interrupted = false;
+  EXPECT_EQ(supervise_and_end("trap 'exit 42' TERM; while :; do sleep 0.1; done", &interrupted),
+            42);
+  EXPECT_TRUE(interrupted);
+}
+
+// As the ranks of torchrun are, each in a session of its own.
+TEST(Supervise, WhatHasDoneEnoughIsEndedInOtherSessionsToo) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  Patience patience;
+  patience.enough = [] { return true; };
+  const std::string rank = "setsid sh -c 'while :; do sleep 0.1; done'";
+  EXPECT_TRUE(supervise({shell(fmt::format("{} <&{} & exec sleep 60", rank, ends[1]))}, patience));
+  close(ends[1]);
+  char nothing;
+  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: nobody holds it any more
+  close(ends[0]);
 }
 
 TEST(Supervise, WorkersThatALauncherForgetsAreEndedToo) {

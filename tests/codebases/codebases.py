@@ -20,6 +20,7 @@ class CodeBase:
     data: tuple[str, ...] = ()        # parts of data.py
     links: tuple[tuple[str, str], ...] = ()   # name in the folder, and the part of the data it points to
     variables: tuple[tuple[str, str], ...] = ()
+    found_by: tuple[str, ...] = ("optimizer", "annotation")   # how steps may be told
     timeout: int = 900
 
 
@@ -34,7 +35,9 @@ def run_clm(name: str, launcher: str, options: str, cluster: str, ranks: int) ->
                     f"{launcher} run_clm.py --do_train --bf16 --report_to none --config_name {{data}}/llama --tokenizer_name {{data}}/tokenizer "
                     "--train_file {data}/text/train.txt --block_size 512 --per_device_train_batch_size 4 "
                     f"--output_dir {{data}}/out {options}",
-                    cluster, ranks * 4 * 512, "tokens", data=("llama", "tokenizer", "text", "zero"))
+                    cluster, ranks * 4 * 512, "tokens", data=("llama", "tokenizer", "text", "zero"),
+                    # An update on the host is seen by its gradients.
+                    found_by=("backward",) if "offload" in name else ("optimizer", "annotation"))
 
 
 def trl(name: str, options: str, tokens: int) -> CodeBase:

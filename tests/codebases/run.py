@@ -41,7 +41,7 @@ def problems(base: CodeBase, code: int, prediction: dict | None) -> list[str]:
         return found + ["no prediction"]
     if prediction["step"] is None:
         return found + [prediction["no_step"]]
-    if prediction["step"]["found_by"] not in ("optimizer", "annotation"):
+    if prediction["step"]["found_by"] not in base.found_by:
         found.append(f"steps found by {prediction['step']['found_by']}")
     rate = prediction["throughput"] or {"unit": "none", "per_step": 0}
     if rate["unit"] != base.unit or abs(rate["per_step"] - base.per_step) > 0.02 * base.per_step:
