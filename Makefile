@@ -12,7 +12,7 @@ export CXX
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
-.PHONY: program build demo demo-search test test-ray lint format bench clock-agreement fuzz attack tsan workloads scale sweeps codebases validate matrix wheel docs clean help
+.PHONY: program build demo demo-search demo-serving test test-ray lint format bench clock-agreement fuzz attack tsan workloads scale sweeps codebases validate matrix wheel docs clean help
 
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,16 @@ demo: program   ## train a GPT on 8 emulated H100s and predict its step
 
 demo-search: build ## search the layouts of a 7 B model on 8 emulated H100s
 	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/maya search examples/search/llama-8gpu.toml --out maya-runs/demo-search
+
+# 8123: away from what may listen on 8000.
+demo-serving: program ## vLLM serves an 8 B model (random weights) on an emulated H100; its own benchmark prints predicted times
+	@tools/setup serving
+	@.venv-serving/bin/python examples/serving/model.py build/serving/llama-3.1-8b llama-3.1-8b
+	PATH=$(CURDIR)/.venv-serving/bin:$$PATH .venv/bin/maya run --clock virtual --cluster h100-sxm --out maya-runs/demo-serving -- \
+	  python examples/serving/bench.py --url http://127.0.0.1:8123/health \
+	    vllm serve build/serving/llama-3.1-8b --load-format dummy --max-model-len 8192 --max-num-seqs 64 --port 8123 \
+	    --load vllm bench serve --model build/serving/llama-3.1-8b --port 8123 --dataset-name random --random-input-len 1024 \
+	      --random-output-len 128 --num-prompts 64 --request-rate 8 --ignore-eos
 
 test-ray: build ## the search on a Ray cluster of local nodes (installs Ray into .venv-ray)
 	@[ -x .venv-ray/bin/python ] || .venv/bin/python -m venv .venv-ray
