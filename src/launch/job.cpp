@@ -214,9 +214,9 @@ Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& 
       if (others.empty() || !job.fits_together) break;
       const Status fits = job.fits_together(ended->stopped);
       if (fits) break;
-      more.why = fmt::format(
-          "the stages that did not run cannot be worked out from their neighbours ({})",
-          fits.error().message);
+      more.why =
+          fmt::format("the stages that did not run cannot be worked out from their neighbours ({})",
+                      fits.error().message);
     }
     fmt::print(stderr, "maya: {}; ranks {} run too\n", more.why, fmt::join(others, ", "));
     ended = start_beside(job, others);

@@ -43,8 +43,8 @@ struct Job {
 Result<bool> starts_ranks_alone(const Job& job);
 
 struct Ended {
-  int code{};      // the command's: the first that is not 0
-  bool stopped{};  // by `stop_after`
+  int code{};          // the command's: the first that is not 0
+  bool stopped{};      // by `stop_after`
   bool interrupted{};  // somebody asked the launcher to end
   std::optional<FailedRank> failed;
   std::vector<std::string> clock_notes;  // how virtual time went

@@ -2,7 +2,7 @@
 
 Executed inside a training process, ahead of absent_groups.py and in one namespace with it, with `ranks_that_run` set.
 Ranks find each other through the store: they count themselves in, wait for the server, which rank 0 is unless torchrun
-has one, and for the id of each communicator, which its first member writes. Here nobody waits for a rank that is absent.
+has one, and for the id of each communicator, which its first member writes. Nobody waits for an absent rank here.
 """
 
 import functools

@@ -32,7 +32,8 @@ def nanogpt(name: str, launcher: str, options: str, dataset: str, cluster: str, 
 def run_clm(name: str, launcher: str, options: str, cluster: str, ranks: int) -> CodeBase:
     """4 sequences of 512 tokens a rank."""
     return CodeBase(name, "transformers/examples/pytorch/language-modeling",
-                    f"{launcher} run_clm.py --do_train --bf16 --report_to none --config_name {{data}}/llama --tokenizer_name {{data}}/tokenizer "
+                    f"{launcher} run_clm.py --do_train --bf16 --report_to none --config_name {{data}}/llama "
+                    "--tokenizer_name {data}/tokenizer "
                     "--train_file {data}/text/train.txt --block_size 512 --per_device_train_batch_size 4 "
                     f"--output_dir {{data}}/out {options}",
                     cluster, ranks * 4 * 512, "tokens", data=("llama", "tokenizer", "text", "zero"),
@@ -88,8 +89,9 @@ CODE_BASES = [
     CodeBase("pytorch-tensor-parallel", "examples/distributed/tensor_parallelism",
              "torchrun --nnodes=1 --nproc_per_node=4 fsdp_tp_example.py", "dgx-h100", 2 * 8 * 256, "tokens"),
     run_clm("hf-run-clm", "python", "", "h100-sxm", 1),
-    *(run_clm(f"hf-run-clm-{stage.replace('_', '-')}", "deepspeed --num_gpus 2", f"--deepspeed {{data}}/zero/{stage}.json",
-              "dgx-h100", 2) for stage in ("zero1", "zero2", "zero3", "zero3_offload")),
+    *(run_clm(f"hf-run-clm-{stage.replace('_', '-')}", "deepspeed --num_gpus 2",
+              f"--deepspeed {{data}}/zero/{stage}.json", "dgx-h100", 2)
+      for stage in ("zero1", "zero2", "zero3", "zero3_offload")),
     CodeBase("deepspeed-pipeline", "", "deepspeed --num_gpus 2 {here}/deepspeed_pipeline.py", "dgx-h100", 8 * 4,
              "samples"),
     run_clm("hf-run-clm-accelerate-fsdp", "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_auto_wrap_policy "
@@ -99,8 +101,8 @@ CODE_BASES = [
              "--resolution 64 --train_batch_size 16 --output_dir {data}/out --dataloader_num_workers 0", "h100-sxm", 16,
              "images", data=("images",)),
     CodeBase("timm", "pytorch-image-models", "torchrun --nproc_per_node=2 train.py --data-dir {data}/images --model "
-             "resnet50 -b 32 --amp --amp-dtype bfloat16 --num-classes 2 --workers 1 --output {data}/out", "dgx-a100", 64,
-             "images", data=("images",)),
+             "resnet50 -b 32 --amp --amp-dtype bfloat16 --num-classes 2 --workers 1 --output {data}/out",
+             "dgx-a100", 64, "images", data=("images",)),
     # Without nbs it accumulates batches, more of them from step to step.
     CodeBase("ultralytics", "", "yolo train model=yolo11n.yaml data={data}/detection/data.yaml epochs=50 batch=16 "
              "nbs=16 workers=0 device=0 plots=False project={data}/out pretrained=False amp=False", "a100-80gb-sxm", 16,

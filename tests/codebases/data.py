@@ -137,7 +137,8 @@ def c4(folder: pathlib.Path) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-PARTS = {part.__name__: part for part in (tokenizer, text, chat, llama, zero, images, detection, vae, tokens, fineweb, c4)}
+PARTS = {part.__name__: part
+         for part in (tokenizer, text, chat, llama, zero, images, detection, vae, tokens, fineweb, c4)}
 
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])
