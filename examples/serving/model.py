@@ -2,24 +2,24 @@
 
     python model.py FOLDER [llama-3.1-8b | qwen3-32b | tiny]
 
-Nothing is downloaded. The tokenizer has as many words as the model has tokens ("t0", "t1", …); answers of a model with
-random weights mean nothing anyway.
+Nothing is downloaded. The tokenizer has as many words as the model has tokens ("t0", "t1", …); answers of a model
+with random weights mean nothing anyway.
 """
 
 import json
 import pathlib
 import sys
 
-LLAMA = dict(architectures=["LlamaForCausalLM"], model_type="llama", rms_norm_eps=1e-5, rope_theta=500000.0, hidden_act="silu",
-             bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, torch_dtype="bfloat16")
+LLAMA = dict(architectures=["LlamaForCausalLM"], model_type="llama", rms_norm_eps=1e-5, rope_theta=500000.0,
+             hidden_act="silu", bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, torch_dtype="bfloat16")
 MODELS = {
     "llama-3.1-8b": LLAMA | dict(
         hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
         head_dim=128, vocab_size=128256, max_position_embeddings=131072),
     "qwen3-32b": LLAMA | dict(
-        architectures=["Qwen3ForCausalLM"], model_type="qwen3", rms_norm_eps=1e-6, rope_theta=1000000.0, attention_bias=False,
-        hidden_size=5120, intermediate_size=25600, num_hidden_layers=64, num_attention_heads=64, num_key_value_heads=8,
-        head_dim=128, vocab_size=151936, max_position_embeddings=40960),
+        architectures=["Qwen3ForCausalLM"], model_type="qwen3", rms_norm_eps=1e-6, rope_theta=1000000.0,
+        attention_bias=False, hidden_size=5120, intermediate_size=25600, num_hidden_layers=64, num_attention_heads=64,
+        num_key_value_heads=8, head_dim=128, vocab_size=151936, max_position_embeddings=40960),
     "tiny": LLAMA | dict(
         hidden_size=512, intermediate_size=1024, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2,
         head_dim=64, vocab_size=1024, max_position_embeddings=2048),

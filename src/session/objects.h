@@ -97,9 +97,9 @@ struct Node {
   std::vector<char> parameters;              // as the program gave them, for GetParams
   std::vector<std::vector<char>> arguments;  // kernel argument bytes
   std::vector<void*> argument_pointers;
-  Function* function{};        // of a kernel
-  Geometry geometry;           // of a kernel
-  std::function<void()> move;  // values that a copy or fill moves at each launch
+  Function* function{};              // of a kernel
+  Geometry geometry;                 // of a kernel
+  std::function<void()> move;        // values that a copy or fill moves at each launch
   Graph* child{};                    // child graph, or body of a conditional
   std::uint64_t address{}, bytes{};  // allocation nodes
   void (*host)(void*){};
@@ -146,9 +146,9 @@ struct Module {
 struct Function {
   Module* module{};
   std::string name;
-  const void* host{};  // the stub that stands for it in compiled code, if any
+  const void* host{};            // the stub that stands for it in compiled code, if any
   std::atomic<bool> resolved{};  // set last: launches read what stands below without a lock
-  int fault{};  // CUDA error a launch gets
+  int fault{};                   // CUDA error a launch gets
   decode::Kernel kernel;
   device::KernelCode code;
   std::unique_ptr<decode::Decoder> decoder;
