@@ -52,6 +52,7 @@ test: build     ## every test
 	@tools/setup debian chromium
 	@tools/setup workloads
 	ctest --test-dir build --output-on-failure --timeout 300 -j 2
+	.venv/bin/ruff check --quiet .
 	.venv/bin/python -m pytest -q tests
 	.venv/bin/python tests/attack/run.py --short
 	.venv/bin/python tests/workloads/run.py --set test

@@ -16,9 +16,8 @@ TRIAL_S = 2.0
 
 def main() -> None:
     os.environ |= {"MAYA_PROGRAM": str(ROOT / "tests" / "search" / "fake_maya.py"), "FAKE_SECONDS": str(TRIAL_S)}
-    from test_guided import LARGE, truth
-
     from maya.search import session
+    from test_guided import LARGE, truth
 
     with tempfile.TemporaryDirectory() as folder:
         space = pathlib.Path(folder) / "space.toml"

@@ -30,7 +30,7 @@ struct RankClass {
   // The representative did not run either: its recording was put together from this rank's, which
   // does the same work in another order (a stage of the same pipeline). -1: it ran.
   std::int32_t derived_from{-1};
-  std::int32_t devices{1};     // GPUs each member's process put work on
+  std::int32_t devices{1};  // GPUs each member's process put work on
   // Record index at which each found step begins, and one more: the end of the last step. The same
   // number of entries in every class: step k of all classes is the same step of the job.
   std::vector<std::uint32_t> step_begin;

@@ -40,11 +40,11 @@ struct BreakdownMs {
 
 struct RankMemory {
   std::int32_t rank{};
-  std::int64_t peak_bytes{};      // what nvidia-smi would show at the peak
-  std::int64_t reserved_bytes{};  // peak of what the program took (torch: max_memory_reserved)
-  std::int64_t context_bytes{};   // CUDA context, modules
+  std::int64_t peak_bytes{};          // what nvidia-smi would show at the peak
+  std::int64_t reserved_bytes{};      // peak of what the program took (torch: max_memory_reserved)
+  std::int64_t context_bytes{};       // CUDA context, modules
   std::int64_t communicator_bytes{};  // NCCL's buffers
-  std::int64_t capacity_bytes{};  // the GPU's memory
+  std::int64_t capacity_bytes{};      // the GPU's memory
   // Times the allocator ran out, gave back its cache and went on: the step is slower for it.
   std::uint32_t allocator_retries{};
 };
@@ -139,7 +139,7 @@ struct Prediction {
   std::optional<double> mfu;  // against the GPU's dense peak for `mfu_dtype`
   std::string mfu_dtype;
   std::optional<Throughput> throughput;
-  std::vector<RankMemory> memory;  // every rank of the job, ascending
+  std::vector<RankMemory> memory;     // every rank of the job, ascending
   std::vector<PipelineStage> stages;  // empty without a pipeline
   std::optional<OutOfMemory> out_of_memory;
   Cost cost;

@@ -65,8 +65,8 @@ struct Breakdown {
   double message_wait_ns{}, collective_wait_ns{};
 };
 
-// What one family of work adds to the critical path of a step, with its 80 % interval. Errors of one
-// family go the same way, here and in other configurations of the same job.
+// What one family of work adds to the critical path of a step, with its 80 % interval. Errors of
+// one family go the same way, here and in other configurations of the same job.
 struct FamilyTime {
   std::string family;  // an op kind, "communication …", "host", "waiting"
   double ns{}, low_ns{}, high_ns{};

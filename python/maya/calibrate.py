@@ -14,7 +14,6 @@ import gzip
 import io
 import json
 import math
-import os
 import pathlib
 import re
 import sqlite3

@@ -11,8 +11,7 @@ import json
 import statistics
 import sys
 
-from maya import MayaError
-from maya import calibrate
+from maya import MayaError, calibrate
 
 SHORT = {"f32": "float32", "tf32": "float32", "f16": "float16", "bf16": "bfloat16"}
 

@@ -124,8 +124,9 @@ def _perform(request_config: Any, item: Any, folder: pathlib.Path, ranks: int, w
 
 
 def _gpus_per_node(spec: str) -> int:
-    from maya.installation import call
     import json
+
+    from maya.installation import call
 
     return json.loads(call(["clusters", spec, "--json"])).get("gpus_per_node", 1)
 

@@ -10,8 +10,10 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from maya import MayaError  # noqa: E402
-from maya import calibrate  # noqa: E402
+from maya import (
+    MayaError,  # noqa: E402
+    calibrate,  # noqa: E402
+)
 
 
 def trace(shapes=True, kernels=True, gpu="NVIDIA H100 80GB HBM3"):

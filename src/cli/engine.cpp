@@ -1,6 +1,7 @@
 // `maya engine`: questions as JSON lines on standard input, answers as JSON lines on standard
 // output. It keeps recordings and models in memory between questions, so that a what-if takes as
-// long as its simulation. The Python package and `maya serve` talk to it; people use `maya predict`.
+// long as its simulation. The Python package and `maya serve` talk to it; people use `maya
+// predict`.
 //
 //   {"id": 1, "ask": "predict", "run": "maya-runs/demo", "set": {"host.speed": "2"}}
 //   {"id": 1, "answer": {...}}            or  {"id": 1, "error": "what is wrong and what to do"}
@@ -30,7 +31,9 @@ std::string stamp(const std::string& directory) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (entry.path().extension() != ".maya" && name != "run.toml" && entry.path().extension() != ".places") continue;
+    if (entry.path().extension() != ".maya" && name != "run.toml" &&
+        entry.path().extension() != ".places")
+      continue;
     const auto time = entry.last_write_time(error).time_since_epoch().count();
     lines.push_back(fmt::format("{} {} {}", name, entry.file_size(error), time));
   }

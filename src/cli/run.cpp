@@ -271,8 +271,8 @@ int run(const Options& options, std::vector<std::string> command) {
     const double reference = predict::reference_benchmark_us(catalogue->directory());
     const double speed = reference > 0 ? reference / file.benchmark_us : 1;
     cluster->extra.emplace("host.recorded_speed", speed);
-    job.clock_scale = cluster->extra["host.recorded_speed"] /
-                      (cluster->host.speed > 0 ? cluster->host.speed : 1);
+    job.clock_scale =
+        cluster->extra["host.recorded_speed"] / (cluster->host.speed > 0 ? cluster->host.speed : 1);
     file.clock = options.clock;
   }
   std::string run_file = directory->path() + "/run.toml";
@@ -320,8 +320,7 @@ int run(const Options& options, std::vector<std::string> command) {
   }
   file.ended = launch::now_utc();
   // Again, in case the machine was busy the first time.
-  if (!virtual_clock)
-    file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
+  if (!virtual_clock) file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = code;
   file.clock_notes = ended->clock_notes;
   file.stop_after = *stop_after;
@@ -403,9 +402,10 @@ void add_run(CLI::App& app) {
                    "imported torch, or auto (forked in a search)")
       ->check(CLI::IsMember({"auto", "plain", "forked"}))
       ->capture_default_str();
-  verb->add_option("--clock", options->clock,
-                   "Clocks the command reads: recorded (this machine's), or virtual (the cluster's, "
-                   "see docs/virtual-time.md)")
+  verb->add_option(
+          "--clock", options->clock,
+          "Clocks the command reads: recorded (this machine's), or virtual (the cluster's, "
+          "see docs/virtual-time.md)")
       ->check(CLI::IsMember({"recorded", "virtual"}))
       ->capture_default_str();
   verb->add_flag("--stacks", options->stacks,

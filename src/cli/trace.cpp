@@ -123,15 +123,17 @@ void add_trace(CLI::App& app) {
       "  maya trace maya-runs/demo --format speedscope            (flame graph, speedscope.app)\n"
       "  maya trace maya-runs/demo --format memory                (for pytorch.org/memory_viz)");
   verb->add_option("RUN", options->run, "Run directory of `maya run`")->required();
-  verb->add_option("--format", options->format, "perfetto, chrome, chakra, csv, speedscope, collapsed or "
+  verb->add_option("--format", options->format,
+                   "perfetto, chrome, chakra, csv, speedscope, collapsed or "
                    "memory (the last three need a run with --stacks)")
       ->check(CLI::IsMember(
           {"perfetto", "chrome", "chakra", "csv", "speedscope", "collapsed", "memory"}))
       ->capture_default_str();
   options->predict.add_to(*verb);
-  verb->add_option("--out", options->out,
-                   "File, or folder for chakra and memory (default: into RUN; csv and collapsed: to the "
-                   "terminal)");
+  verb->add_option(
+      "--out", options->out,
+      "File, or folder for chakra and memory (default: into RUN; csv and collapsed: to the "
+      "terminal)");
   verb->add_flag("--json", options->json, "Print the names of the files as JSON");
   verb->callback([options] { finish(run(*options)); });
 }

@@ -169,8 +169,8 @@ bool Arbiter::step() {
   for (std::uint32_t i = 0; i < count && !held; ++i) look(i);
   // A wait may have ended and another one begun since its deadline was read.
   const Place& earliest = domain_.place(first);
-  if (!held && joins == domain_.joins() && unchanged() &&
-      earliest.state.load() == State::waiting && earliest.deadline.load() == deadline) {
+  if (!held && joins == domain_.joins() && unchanged() && earliest.state.load() == State::waiting &&
+      earliest.deadline.load() == deadline) {
     hindrance_ = nobody;
     end_wait(first, false);
     return true;

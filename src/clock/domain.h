@@ -97,7 +97,7 @@ class Domain {
   std::uint32_t places() const;  // in use are some below this
   std::uint32_t members() const;
   std::uint32_t joins() const;  // how often a thread has joined
-  void ring();  // the arbiter has something to look at
+  void ring();                  // the arbiter has something to look at
 
  private:
   struct Entry {

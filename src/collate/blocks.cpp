@@ -146,8 +146,8 @@ class Parts {
  public:
   void add(const Tokens& tokens) {
     for (std::size_t b = 0; b + 1 < tokens.cuts.size(); ++b) {
-      const auto block = std::span(tokens.hash).subspan(tokens.cuts[b],
-                                                        tokens.cuts[b + 1] - tokens.cuts[b]);
+      const auto block =
+          std::span(tokens.hash).subspan(tokens.cuts[b], tokens.cuts[b + 1] - tokens.cuts[b]);
       kinds_.try_emplace(hash_of(block), block);
     }
   }
@@ -175,8 +175,8 @@ class Parts {
     for (std::size_t b = 0; b + 1 < tokens.cuts.size(); ++b) {
       const std::uint32_t begin = tokens.cuts[b];
       cuts.push_back(begin);
-      const auto found = cuts_.find(
-          hash_of(std::span(tokens.hash).subspan(begin, tokens.cuts[b + 1] - begin)));
+      const auto found =
+          cuts_.find(hash_of(std::span(tokens.hash).subspan(begin, tokens.cuts[b + 1] - begin)));
       if (found == cuts_.end()) continue;
       for (std::uint32_t at : found->second) cuts.push_back(begin + at);
     }

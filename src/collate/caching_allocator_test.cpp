@@ -9,7 +9,7 @@ constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
 
 TEST(CachingAllocator, SegmentsByTheSizeOfTheTensor) {
   CachingAllocator a;
-  EXPECT_EQ(a.allocate(1, 100, 0), 2 * mib);       // small ones share two MiB
+  EXPECT_EQ(a.allocate(1, 100, 0), 2 * mib);  // small ones share two MiB
   EXPECT_EQ(a.allocate(2, mib, 0), 0u);
   EXPECT_EQ(a.allocate(3, mib, 0), 2 * mib);       // 1023.5 KiB were left
   EXPECT_EQ(a.allocate(4, mib + 1, 0), 20 * mib);  // those up to ten share twenty
@@ -25,8 +25,8 @@ TEST(CachingAllocator, TheSmallestFreePieceIsTakenAndNeighboursJoin) {
   EXPECT_EQ(a.allocate(2, 4 * mib, 0), 0u);
   EXPECT_EQ(a.allocate(3, 6 * mib, 0), 0u);  // 4 MiB are left
   a.release(1);
-  EXPECT_EQ(a.allocate(4, 4 * mib, 0), 0u);   // the 4 MiB at the end, not the first 6
-  EXPECT_EQ(a.allocate(5, 6 * mib, 0), 0u);   // they are still whole
+  EXPECT_EQ(a.allocate(4, 4 * mib, 0), 0u);  // the 4 MiB at the end, not the first 6
+  EXPECT_EQ(a.allocate(5, 6 * mib, 0), 0u);  // they are still whole
   a.release(5), a.release(2), a.release(3);
   EXPECT_EQ(a.allocate(6, 16 * mib, 0), 0u);  // joined
   EXPECT_EQ(a.reserved(), 20 * mib);

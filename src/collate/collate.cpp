@@ -160,8 +160,8 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (recorded_ranks < static_cast<std::size_t>(job.world_size)) {
     grid = Grid::find(members, job.communicators, job.world_size);
     job.notes.push_back(fmt::format(
-        "{} of {} ranks were recorded; each other rank is taken to do what {} did",
-        recorded_ranks, job.world_size,
+        "{} of {} ranks were recorded; each other rank is taken to do what {} did", recorded_ranks,
+        job.world_size,
         !options.stand_in.empty() ? "its stand-in"
         : !grid                   ? "the nearest recorded rank below it"
         : grid->axes().size() == 1

@@ -30,8 +30,8 @@ class LastWork {
     if (r.kind < Kind::launch || r.kind > Kind::point_to_point) return;
     std::uint64_t hash = mix(hash_op(recording_.ops[r.value]), r.aux);
     if (const auto* message = std::get_if<PointToPoint>(&recording_.ops[r.value].work))
-      hash = mix(hash, static_cast<std::uint32_t>(message->peer -
-                                                  recording_.communicators[r.aux].rank));
+      hash = mix(hash,
+                 static_cast<std::uint32_t>(message->peer - recording_.communicators[r.aux].rank));
     Work& work = of_stream_[r.stream];
     work.hash = depth_ > 0 && !fresh_ ? mix(work.hash, hash) : hash;
     work.events = 0;
@@ -106,7 +106,8 @@ std::vector<std::uint32_t> waiting_blocks(const trace::Recording& recording, con
 }
 
 // Per block: how far the peers are that get the next messages that are sent behind it. Of two parts
-// of a model on one rank, one may send its results to the next stage and the other to the one before.
+// of a model on one rank, one may send its results to the next stage and the other to the one
+// before.
 std::vector<std::uint64_t> directions(const trace::Recording& recording, const Blocks& blocks) {
   std::vector<std::uint64_t> result(blocks.letters.size());
   std::uint64_t next = 0;
@@ -196,9 +197,9 @@ void Links::count_references(std::size_t recordings) {
     for (std::size_t f = 0; f < families_.size(); ++f) {
       Family& family = families_[f];
       const std::size_t common = std::min(numbers[f].size(), family.numbers.size());
-      family.agreed &= std::equal(numbers[f].begin(),
-                                  numbers[f].begin() + static_cast<std::ptrdiff_t>(common),
-                                  family.numbers.begin());
+      family.agreed &=
+          std::equal(numbers[f].begin(), numbers[f].begin() + static_cast<std::ptrdiff_t>(common),
+                     family.numbers.begin());
       if (numbers[f].size() > family.numbers.size()) family.numbers = std::move(numbers[f]);
     }
   }

@@ -2,9 +2,10 @@
 //
 // In another order of a stage's blocks, "the third tensor that a forward pass kept" is still what
 // the third backward pass gives back. So the records that make events or tensors are sorted into
-// families: events by the work they stand for, tensors by their place in their block. A reference is the number of its target within the family, as a function of
-// its own number among the references to the family. Where that function is the same for two
-// stages, it holds for those between them.
+// families: events by the work they stand for, tensors by their place in their block. A reference
+// is the number of its target within the family, as a function of its own number among the
+// references to the family. Where that function is the same for two stages, it holds for those
+// between them.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ std::set<std::vector<std::int32_t>> axes_of(const trace::Recording& recording) {
 }
 
 // Of a long row of stages: the first, the last, and of those between them the outermost and the
-// middle one, which tell what changes from stage to stage. The outermost are an odd number of stages
-// apart if there is an even number of stages: two kinds in turn do not look like one.
+// middle one, which tell what changes from stage to stage. The outermost are an odd number of
+// stages apart if there is an even number of stages: two kinds in turn do not look like one.
 std::vector<std::int32_t> probes(const std::vector<std::int32_t>& stages) {
   constexpr std::size_t few = 5;
   if (stages.size() <= few) return stages;

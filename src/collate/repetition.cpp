@@ -54,8 +54,7 @@ bool match(const std::vector<Repetition>& nesting, std::span<const std::uint32_t
 
 std::uint64_t length_of(const std::vector<Repetition>& sequence) {
   std::uint64_t length = 0;
-  for (const Repetition& r : sequence)
-    length += r.count * (r.body.empty() ? 1 : length_of(r.body));
+  for (const Repetition& r : sequence) length += r.count * (r.body.empty() ? 1 : length_of(r.body));
   return length;
 }
 

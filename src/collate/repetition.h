@@ -28,7 +28,8 @@ std::optional<std::vector<Repetition>> counted(const std::vector<Repetition>& ne
 
 // Counts of `a` and `b` continued to another place of the pipeline. Nothing if the two nest
 // differently, or if a count would not be a whole number of repetitions there, or negative.
-std::optional<std::vector<Repetition>> continued(const std::vector<Repetition>& a, std::int64_t at_a,
+std::optional<std::vector<Repetition>> continued(const std::vector<Repetition>& a,
+                                                 std::int64_t at_a,
                                                  const std::vector<Repetition>& b,
                                                  std::int64_t at_b, std::int64_t at);
 

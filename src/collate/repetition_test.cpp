@@ -8,12 +8,15 @@
 namespace maya::collate {
 namespace {
 
-std::vector<std::uint32_t> letters_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::vector<std::uint32_t> letters_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 
 std::string text_of(const std::vector<Repetition>& sequence) {
   std::string text;
   for (const Repetition& r : sequence) {
-    text += r.body.empty() ? std::string(1, static_cast<char>(r.letter)) : "(" + text_of(r.body) + ")";
+    text +=
+        r.body.empty() ? std::string(1, static_cast<char>(r.letter)) : "(" + text_of(r.body) + ")";
     if (r.count > 1) text += std::to_string(r.count);
   }
   return text;
@@ -68,7 +71,8 @@ TEST(Repetition, ContinuesCountsToAnotherStage) {
   };
   const auto a = at(1);
   // In the last but one the warm-up loop runs once: it shows no loop by itself.
-  const auto b = counted(a, letters_of(one_forward_one_backward(stages, stages - 2, micro_batches)));
+  const auto b =
+      counted(a, letters_of(one_forward_one_backward(stages, stages - 2, micro_batches)));
   ASSERT_TRUE(b);
   for (int stage = 2; stage < stages - 2; ++stage) {
     const auto order = continued(a, 1, *b, stages - 2, stage);
@@ -85,8 +89,8 @@ TEST(Repetition, ContinuesCountsToAnotherStage) {
 }
 
 TEST(Repetition, WhatNestsDifferentlyOrDoesNotDivideIsRefused) {
-  const auto a = repetitions_of(letters_of("aaaab")),
-             c = repetitions_of(letters_of("aaaac")), d = repetitions_of(letters_of("aaab"));
+  const auto a = repetitions_of(letters_of("aaaab")), c = repetitions_of(letters_of("aaaac")),
+             d = repetitions_of(letters_of("aaab"));
   EXPECT_FALSE(counted(a, letters_of("aaabc")));
   EXPECT_FALSE(counted(a, letters_of("aabab")));
   const auto once = counted(a, letters_of("ab")), never = counted(a, letters_of("b"));

@@ -100,10 +100,9 @@ class Stretch {
     order_a_ = repetitions_of(blocks_a_.letters);
     while (head_ < order_a_.size() && order_a_[head_].count == 1) ++head_;
     order_a_.erase(order_a_.begin(), order_a_.begin() + static_cast<std::ptrdiff_t>(head_));
-    const auto order =
-        same_head(blocks_b_)
-            ? counted(order_a_, std::span(blocks_b_.letters).subspan(head_))
-            : std::nullopt;
+    const auto order = same_head(blocks_b_)
+                           ? counted(order_a_, std::span(blocks_b_.letters).subspan(head_))
+                           : std::nullopt;
     if (!order)
       why_ = "the work between their messages differs, or its order follows no rule";
     else if (!place_communicators())
@@ -149,8 +148,8 @@ class Stretch {
   }
 
  private:
-  // What comes before the first loop: setting up, and the first exchanges with the neighbours, which
-  // even and odd stages may make in another order so that they do not wait for each other.
+  // What comes before the first loop: setting up, and the first exchanges with the neighbours,
+  // which even and odd stages may make in another order so that they do not wait for each other.
   bool same_head(const Blocks& other) const {
     const auto end = static_cast<std::ptrdiff_t>(head_);
     return other.letters.size() >= head_ &&
@@ -207,8 +206,8 @@ class Stretch {
       if (takes_device_memory(records, i)) taken = i;
       if (records[i].kind == Kind::tensor_allocate) {
         any = true;
-        const std::uint64_t bytes = allocator.allocate(
-            i, links_->bytes(links_->family(0, i)), records[i].stream);
+        const std::uint64_t bytes =
+            allocator.allocate(i, links_->bytes(links_->family(0, i)), records[i].stream);
         const bool recorded = taken != no_link && taken + 2 == i;
         if (recorded != (bytes > 0)) return false;
         if (recorded && std::bit_cast<trace::Wide>(records[taken - 1]).y != bytes) return false;
@@ -223,8 +222,8 @@ class Stretch {
   }
 
   // Whether the other recorded stage's waits come out, and how far off its memory is, when that
-  // stage is worked out as if it had not run. Segments stay where the stand-in took them, in the first rounds of its loops, if that comes
-  // nearer than the model of the allocator.
+  // stage is worked out as if it had not run. Segments stay where the stand-in took them, in the
+  // first rounds of its loops, if that comes nearer than the model of the allocator.
   void try_other() {
     auto off = [&](bool by_model) {
       knows_memory_ = by_model;
@@ -333,7 +332,8 @@ class Stretch {
     }
 
     void allocate(std::uint32_t i, std::uint32_t family, const Record& r) {
-      const std::uint64_t bytes = allocator_.allocate(++tensors_, s_.links_->bytes(family), r.stream);
+      const std::uint64_t bytes =
+          allocator_.allocate(++tensors_, s_.links_->bytes(family), r.stream);
       made_[family].push_back(tensors_);
       latest_[i] = tensors_;
       if (bytes == 0) return;
@@ -458,7 +458,8 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
       const std::int32_t rank = ranks[static_cast<std::size_t>(s)];
       if (what == Derive::ends && s > from + 1 && s < to - 1) {
         // Between two that can be worked out.
-        if (!result.needed.empty() && result.needed.back() == ranks[static_cast<std::size_t>(s - 1)])
+        if (!result.needed.empty() &&
+            result.needed.back() == ranks[static_cast<std::size_t>(s - 1)])
           result.needed.push_back(rank);
         continue;
       }
@@ -484,8 +485,7 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
         stretch->memory_off() == 0
             ? ""
             : fmt::format("; their memory is estimated ({:+.1f} % off for rank {})",
-                          100 * stretch->memory_off(),
-                          (turned ? a : b).identity.rank)));
+                          100 * stretch->memory_off(), (turned ? a : b).identity.rank)));
   }
   return result;
 }

@@ -4,8 +4,8 @@
 // how many forward passes come before the first backward pass, and so on. Two recorded stages with
 // the unrecorded one between them are cut into blocks (blocks.h) and written as nested repetitions
 // (repetition.h). If both nest alike, the counts of the stage between them follow, and its
-// recording is put together from the earlier one's blocks: in its own order, with its own peers, its
-// own events and its own memory, which PyTorch's allocator would take in that order
+// recording is put together from the earlier one's blocks: in its own order, with its own peers,
+// its own events and its own memory, which PyTorch's allocator would take in that order
 // (caching_allocator.h). If they do not nest alike, or if an event or a tensor would be used before
 // it exists, the stage is not like its neighbours and has to run.
 #pragma once

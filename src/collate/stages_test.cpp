@@ -41,8 +41,10 @@ struct Pipeline {
       std::vector<std::int32_t> row, own;
       for (int s = 0; s < pipeline.stages; ++s) row.push_back(s * pipeline.block);
       for (int i = 0; i < pipeline.block; ++i) own.push_back(stage * pipeline.block + i);
-      row_ = r_.communicator(1, row), own_ = r_.communicator(100 + static_cast<unsigned>(stage), own);
-      r_.recording().communicators[row_].ranks = row, r_.recording().communicators[own_].ranks = own;
+      row_ = r_.communicator(1, row),
+      own_ = r_.communicator(100 + static_cast<unsigned>(stage), own);
+      r_.recording().communicators[row_].ranks = row,
+      r_.recording().communicators[own_].ranks = own;
     }
 
     trace::Recording steps(int count) {

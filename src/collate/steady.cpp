@@ -57,8 +57,7 @@ SteadySteps steady_steps(trace::Recording recording) {
   const job::Job job = steps_of(std::move(recording));
   const Sequence sequence(job.classes[0].recording);
   return {static_cast<std::uint32_t>(std::count(job.measured.begin(), job.measured.end(), 1)),
-          by_updates(job),
-          sequence.heavy_between(0, sequence.size()) > 0};
+          by_updates(job), sequence.heavy_between(0, sequence.size()) > 0};
 }
 
 void cut_to_common_steps(std::vector<trace::Recording>& recordings) {

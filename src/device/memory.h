@@ -17,7 +17,15 @@
 
 namespace maya::device {
 
-enum class MemoryKind : std::uint8_t { device, pool, mapped, managed, pinned, context, communicator };
+enum class MemoryKind : std::uint8_t {
+  device,
+  pool,
+  mapped,
+  managed,
+  pinned,
+  context,
+  communicator
+};
 
 struct Allocation {
   std::uint64_t address{}, bytes{};

@@ -107,10 +107,10 @@ bool StopAfter::enough_in(const std::string& path) {
   if (!recording) return false;
   const auto seen = collate::steady_steps(std::move(*recording));
   if (seen.certain) return seen.count >= steps_;
-  // What merely repeats may be the program's work (an inference), and may be something else: weights
-  // are loaded or filled before there is any matrix product; where there is an optimizer, its
-  // updates tell the steps, and an evaluation before the first step or the micro-batches of a step
-  // do not, unless the updates happen where no recording shows them.
+  // What merely repeats may be the program's work (an inference), and may be something else:
+  // weights are loaded or filled before there is any matrix product; where there is an optimizer,
+  // its updates tell the steps, and an evaluation before the first step or the micro-batches of a
+  // step do not, unless the updates happen where no recording shows them.
   constexpr double settled_seconds = 30, doubtful_seconds = 300;
   if (seen.count < steps_) {
     repeating_.erase(path);
@@ -127,7 +127,8 @@ bool StopAfter::enough_in(const std::string& path) {
   }
   std::error_code ignored;
   const bool has_optimizer = fs::exists(directory_ + "/exchange/optimizer", ignored);
-  return repeating.seconds > (has_optimizer || !seen.matrix_work ? doubtful_seconds : settled_seconds);
+  return repeating.seconds >
+         (has_optimizer || !seen.matrix_work ? doubtful_seconds : settled_seconds);
 }
 
 bool StopAfter::enough() {

@@ -312,9 +312,7 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_results(const std::string& directory, const Outcome& outcome) {
-  if (Status status =
-          write_file(directory + "/prediction.json", to_json(outcome));
-      !status)
+  if (Status status = write_file(directory + "/prediction.json", to_json(outcome)); !status)
     return status;
   if (!outcome.timeline.spans.empty())
     if (Status status = write_file(directory + "/timeline.pftrace",
@@ -323,8 +321,7 @@ Status write_results(const std::string& directory, const Outcome& outcome) {
       return status;
   // Also without a step: an out-of-memory shows what was allocated.
   if (outcome.memory.empty()) return {};
-  return write_file(directory + "/report.html",
-                    report::html_page(outcome.page()));
+  return write_file(directory + "/report.html", report::html_page(outcome.page()));
 }
 
 }  // namespace maya::predict

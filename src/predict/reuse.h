@@ -1,5 +1,5 @@
-// The catalogue and the models of GPUs, read once for several predictions: reading them takes longer
-// than simulating a small job.
+// The catalogue and the models of GPUs, read once for several predictions: reading them takes
+// longer than simulating a small job.
 #pragma once
 
 #include <map>
@@ -33,7 +33,8 @@ class Reuse {
     alone.gpu = cluster.gpu;
     const std::string key = catalog::to_flat(alone) + "\n" + calibration + "\n" + libraries.torch;
     if (auto found = estimators_.find(key); found != estimators_.end()) return found->second.get();
-    auto made = estimate::make_estimator(cluster.gpu, catalog_->directory(), calibration, libraries);
+    auto made =
+        estimate::make_estimator(cluster.gpu, catalog_->directory(), calibration, libraries);
     if (!made) return made.error();
     constexpr std::size_t most = 8;  // a few megabytes each
     if (estimators_.size() >= most) estimators_.clear();

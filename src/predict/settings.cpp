@@ -53,7 +53,8 @@ Result<Settings> parse_settings(const Pairs& pairs) {
   Settings settings;
   for (const auto& [key, value] : pairs) {
     const bool is_scale = key.rfind("scale.", 0) == 0;
-    const bool is_work = key == "tokens_per_step" || key == "samples_per_step" || key == "images_per_step";
+    const bool is_work =
+        key == "tokens_per_step" || key == "samples_per_step" || key == "images_per_step";
     if (!is_scale && !is_work && key != "communication") {
       settings.cluster.emplace_back(key, value);
       continue;

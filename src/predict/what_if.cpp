@@ -81,12 +81,13 @@ std::vector<Change> changes_for(const catalog::Catalog& catalog, const Outcome& 
 std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const Outcome& outcome,
                                           const std::string& directory) {
   const report::OutOfMemory& refused = *outcome.prediction.out_of_memory;
-  const std::int64_t missing = std::max(refused.missing_bytes,
-                                        refused.estimated_missing_bytes.value_or(0));
+  const std::int64_t missing =
+      std::max(refused.missing_bytes, refused.estimated_missing_bytes.value_or(0));
   const std::int64_t needed = refused.capacity_bytes + missing;
   std::vector<const catalog::Gpu*> fit;
   for (const catalog::Gpu& gpu : catalog.gpus())
-    if (gpu.memory_bytes >= needed && gpu.memory_bytes > refused.capacity_bytes) fit.push_back(&gpu);
+    if (gpu.memory_bytes >= needed && gpu.memory_bytes > refused.capacity_bytes)
+      fit.push_back(&gpu);
   std::sort(fit.begin(), fit.end(), [](const catalog::Gpu* a, const catalog::Gpu* b) {
     return std::tie(a->memory_bytes, a->name) < std::tie(b->memory_bytes, b->name);
   });
@@ -95,14 +96,13 @@ std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const
   for (const catalog::Gpu* gpu : fit) {
     if (found.size() == most) break;
     // Whether a run that was cut short fits is only known when it runs there.
-    found.push_back({fmt::format("{}, with {:.0f} GiB", gpu->name,
-                                 static_cast<double>(gpu->memory_bytes) / (1 << 30)),
-                     refused.during_run
-                         ? fmt::format("maya run --cluster {} -- {}", gpu->name,
-                                       outcome.prediction.command)
-                         : fmt::format("maya predict {} --cluster {}", directory, gpu->name),
-                     0,
-                     refused.during_run ? "has the memory that is missing as far as the run went" : ""});
+    found.push_back(
+        {fmt::format("{}, with {:.0f} GiB", gpu->name,
+                     static_cast<double>(gpu->memory_bytes) / (1 << 30)),
+         refused.during_run
+             ? fmt::format("maya run --cluster {} -- {}", gpu->name, outcome.prediction.command)
+             : fmt::format("maya predict {} --cluster {}", directory, gpu->name),
+         0, refused.during_run ? "has the memory that is missing as far as the run went" : ""});
   }
   return found;
 }
@@ -114,8 +114,7 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
                                             Reuse& models) {
   const auto catalog = models.catalog();
   if (!catalog) return {};
-  if (outcome.prediction.out_of_memory)
-    return gpus_that_fit(**catalog, outcome, directory);
+  if (outcome.prediction.out_of_memory) return gpus_that_fit(**catalog, outcome, directory);
   if (!outcome.prediction.step || outcome.timeline.simulated_ops > most_operations) return {};
   std::vector<report::WhatIf> found;
   for (const Change& change : changes_for(**catalog, outcome)) {

@@ -88,8 +88,9 @@ std::string matrix_help(const Family& family, const Setting& setting) {
   if (peak <= 0 || family.ns <= 0) return "fewer FLOPs: smaller shapes, no recomputation";
   const double reached = family.flops / family.ns / 1000 / peak;  // FLOP/ns = 1e9 FLOP/s
   if (reached < 0.4 && std::holds_alternative<Attention>(*family.example))
-    return fmt::format("{} of peak, limited by softmax and memory bandwidth: a newer kernel, larger heads",
-                       percent(reached));
+    return fmt::format(
+        "{} of peak, limited by softmax and memory bandwidth: a newer kernel, larger heads",
+        percent(reached));
   if (reached < 0.4)
     return fmt::format("only {} of peak: larger micro-batch, sizes that are multiples of 128",
                        percent(reached));

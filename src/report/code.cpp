@@ -36,8 +36,8 @@ class Sources {
     constexpr off_t most = 4 << 20;
     // A run that somebody sent names files of this machine: only programs are quoted.
     const bool program = file.size() > 3 && file.compare(file.size() - 3, 3, ".py") == 0;
-    if (!program || file[0] != '/' || stat(file.c_str(), &info) != 0 ||
-        !S_ISREG(info.st_mode) || info.st_size > most)
+    if (!program || file[0] != '/' || stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_size > most)
       return {};
     // The text of a file that has changed since is not what ran.
     if (recorded_ns_ > 0 &&
@@ -232,19 +232,18 @@ std::string speedscope(const CodeCosts& costs, const std::string& name) {
     weights.push_back(ns);
     total += ns;
   }
-  const Json file = {
-      {"$schema", "https://www.speedscope.app/file-format-schema.json"},
-      {"exporter", "maya"},
-      {"name", name},
-      {"activeProfileIndex", 0},
-      {"shared", {{"frames", frames}}},
-      {"profiles", Json::array({{{"type", "sampled"},
-                                 {"name", "device time of a step"},
-                                 {"unit", "nanoseconds"},
-                                 {"startValue", 0},
-                                 {"endValue", total},
-                                 {"samples", samples},
-                                 {"weights", weights}}})}};
+  const Json file = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+                     {"exporter", "maya"},
+                     {"name", name},
+                     {"activeProfileIndex", 0},
+                     {"shared", {{"frames", frames}}},
+                     {"profiles", Json::array({{{"type", "sampled"},
+                                                {"name", "device time of a step"},
+                                                {"unit", "nanoseconds"},
+                                                {"startValue", 0},
+                                                {"endValue", total},
+                                                {"samples", samples},
+                                                {"weights", weights}}})}};
   return file.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -14,12 +14,12 @@ namespace maya::report {
 // Per step; `ms` and `backward_ms` are device time of the mean rank, the rest is time on the
 // critical path.
 struct CodeCost {
-  double ms{}, backward_ms{};      // all of it; the part in backward passes
-  double communication_ms{};       // part of `ms`: collectives and messages
-  double critical_ms{};            // on the critical path: what is gone if the line were gone
-  double exposed_ms{};             // part of it: communication that nothing hides
-  double idle_ms{};                // part of it: the GPU waits for the host or for nothing
-  double count{};                  // kernels, copies and collectives
+  double ms{}, backward_ms{};  // all of it; the part in backward passes
+  double communication_ms{};   // part of `ms`: collectives and messages
+  double critical_ms{};        // on the critical path: what is gone if the line were gone
+  double exposed_ms{};         // part of it: communication that nothing hides
+  double idle_ms{};            // part of it: the GPU waits for the host or for nothing
+  double count{};              // kernels, copies and collectives
 };
 
 struct LineCost : CodeCost {
@@ -45,7 +45,7 @@ struct CodeCosts {
 CodeCosts code_costs(const job::Job& job, const simulate::Timeline& timeline,
                      const std::vector<Places>& places, std::int64_t recorded_ns);
 
-std::string collapsed_stacks(const CodeCosts& costs);    // for flamegraph.pl and others
+std::string collapsed_stacks(const CodeCosts& costs);  // for flamegraph.pl and others
 std::string speedscope(const CodeCosts& costs, const std::string& name);
 
 }  // namespace maya::report

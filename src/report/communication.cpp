@@ -39,9 +39,8 @@ std::int64_t covered(const Intervals& intervals, std::int64_t begin, std::int64_
 }
 
 bool in_measured(const std::vector<Range>& steps, std::uint32_t record) {
-  return std::any_of(steps.begin(), steps.end(), [&](const Range& step) {
-    return record >= step.begin && record < step.end;
-  });
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](const Range& step) { return record >= step.begin && record < step.end; });
 }
 
 // What nccl-tests multiplies the algorithm's bandwidth with.
@@ -81,8 +80,8 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
       if (!std::holds_alternative<Copy>(ops[span.op].work))
         kernels[span.rank_class].emplace_back(span.start_ns, span.end_ns);
     } else if (span.collective >= 0) {
-      Arrival& arrival = last.try_emplace(span.collective, Arrival{span.start_ns, span.rank_class})
-                             .first->second;
+      Arrival& arrival =
+          last.try_emplace(span.collective, Arrival{span.start_ns, span.rank_class}).first->second;
       if (span.start_ns > arrival.start) arrival = {span.start_ns, span.rank_class};
     }
   }
@@ -154,8 +153,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
     CommunicatorCost& cost = sum.cost;
     for (auto& [what, call] : sum.calls) {
       const double flowing = sum.flowing_ns[what];
-      if (flowing > 0)
-        call.busbw_gbps = static_cast<double>(call.bytes) * call.count / flowing;
+      if (flowing > 0) call.busbw_gbps = static_cast<double>(call.bytes) * call.count / flowing;
       const double scale = sum.members * steps;
       call.count /= scale;
       for (double* ns : {&call.ms, &call.exposed_ms, &call.waiting_ms}) *ns /= scale * 1e6;
@@ -166,8 +164,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
                      [](const auto& a, const auto& b) { return a.ms > b.ms; });
     constexpr std::size_t most_calls = 12;
     if (cost.calls.size() > most_calls) cost.calls.resize(most_calls);
-    if (cost.size > 0)
-      cost.alike = std::max(1, static_cast<std::int32_t>(sum.members) / cost.size);
+    if (cost.size > 0) cost.alike = std::max(1, static_cast<std::int32_t>(sum.members) / cost.size);
     const auto slowest =
         std::max_element(sum.waited_for.begin(), sum.waited_for.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -219,7 +216,8 @@ std::vector<StageSchedule> pipeline_schedule(const job::Job& job,
       const double end = static_cast<double>(span->end_ns - shown->start_ns) / 1000;
       busy += end - start;
       if (!stage.pieces.empty() && of == batch && stage.pieces.back().pass == pass)
-        stage.pieces.back().us = std::max(stage.pieces.back().us, end - stage.pieces.back().start_us);
+        stage.pieces.back().us =
+            std::max(stage.pieces.back().us, end - stage.pieces.back().start_us);
       else
         stage.pieces.push_back({start, end - start, pass});
       batch = of;

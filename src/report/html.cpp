@@ -172,22 +172,17 @@ Json profiles_json(const std::vector<MemoryProfile>& profiles, bool points) {
     auto amounts = [](const MemoryPoint& point) {
       Json parts = Json::object();
       for (std::size_t i = 0; i < kinds_of_memory; ++i)
-        if (point.bytes[i] != 0)
-          parts[std::string(name(static_cast<Holds>(i)))] = point.bytes[i];
+        if (point.bytes[i] != 0) parts[std::string(name(static_cast<Holds>(i)))] = point.bytes[i];
       return parts;
     };
     Json holders = Json::array();
     for (const MemoryHolder& holder : profile.holders)
       holders.push_back(
           {{"kind", name(holder.kind)}, {"who", holder.who}, {"bytes", holder.bytes}});
-    Json one = {{"ranks", rank_list(profile.ranks)},
-                {"capacity_bytes", profile.capacity_bytes},
-                {"detailed", profile.detailed},
-                {"by_order", profile.by_order},
-                {"refused", profile.refused},
-                {"peak_us", tidy(profile.peak.us)},
-                {"parts", amounts(profile.peak)},
-                {"largest", holders}};
+    Json one = {{"ranks", rank_list(profile.ranks)}, {"capacity_bytes", profile.capacity_bytes},
+                {"detailed", profile.detailed},      {"by_order", profile.by_order},
+                {"refused", profile.refused},        {"peak_us", tidy(profile.peak.us)},
+                {"parts", amounts(profile.peak)},    {"largest", holders}};
     if (points) {
       Json series = Json::array();
       for (const MemoryPoint& point : profile.points) {
@@ -289,27 +284,27 @@ void put(std::string& page, std::string_view slot, const std::string& text) {
 }  // namespace
 
 std::string details_json(const PageData& data) {
-  const Json json = {{"code", code_json(data.code, 50)},
-                     {"memory_at_peak", profiles_json(data.memory, false)},
-                     {"communicators",
-                      communicators_json(communicator_costs(data.job, data.timeline))},
-                     {"what_if", what_ifs_json(data)}};
+  const Json json = {
+      {"code", code_json(data.code, 50)},
+      {"memory_at_peak", profiles_json(data.memory, false)},
+      {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
+      {"what_if", what_ifs_json(data)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string html_page(const PageData& data) {
-  const Json all = {{"prediction", Json::parse(to_json(data.prediction))},
-                    {"memory", memory_json(data.prediction)},
-                    {"timeline", timeline_json(data.job, data.timeline)},
-                    {"path", path_json(data.job, data.timeline)},
-                    {"code", code_json(data.code, 200)},
-                    {"flame", flame_json(data.code)},
-                    {"profiles", profiles_json(data.memory, true)},
-                    {"communicators",
-                     communicators_json(communicator_costs(data.job, data.timeline))},
-                    {"pipeline", pipeline_json(data)},
-                    {"what_if", what_ifs_json(data)},
-                    {"gpu", gpu_json(data.cluster.gpu)}};
+  const Json all = {
+      {"prediction", Json::parse(to_json(data.prediction))},
+      {"memory", memory_json(data.prediction)},
+      {"timeline", timeline_json(data.job, data.timeline)},
+      {"path", path_json(data.job, data.timeline)},
+      {"code", code_json(data.code, 200)},
+      {"flame", flame_json(data.code)},
+      {"profiles", profiles_json(data.memory, true)},
+      {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
+      {"pipeline", pipeline_json(data)},
+      {"what_if", what_ifs_json(data)},
+      {"gpu", gpu_json(data.cluster.gpu)}};
   // Inside <script> a "<" could begin its end: kernel names are the program's, not ours. In JSON it
   // stands only within strings.
   std::string text;

@@ -212,8 +212,8 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
                           memory.at("capacity_bytes"),
                           memory.value("allocator_retries", std::uint32_t{0})});
     for (const auto& stage : json.value("stages", nlohmann::json::array()))
-      p.stages.push_back({stage.at("rank"), stage.at("ranks"), stage.at("stand_in"),
-                          stage.at("recorded")});
+      p.stages.push_back(
+          {stage.at("rank"), stage.at("ranks"), stage.at("stand_in"), stage.at("recorded")});
     if (const auto& oom = json.at("out_of_memory"); !oom.is_null()) {
       p.out_of_memory =
           OutOfMemory{oom.at("rank"), oom.at("requested_bytes"), oom.at("in_use_bytes"),

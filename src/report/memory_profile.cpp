@@ -104,8 +104,9 @@ class Classifier {
       return in_module(piece.allocated) ? Holds::activations : Holds::parameters;
     if (steps_.empty() || piece.allocated < steps_.front().begin)
       return kept(piece) ? Holds::parameters : Holds::temporary;
-    auto step = std::upper_bound(steps_.begin(), steps_.end(), piece.allocated,
-                                 [](std::uint32_t at, const StepPasses& s) { return at < s.begin; });
+    auto step =
+        std::upper_bound(steps_.begin(), steps_.end(), piece.allocated,
+                         [](std::uint32_t at, const StepPasses& s) { return at < s.begin; });
     --step;
     const bool in_backward = backward_threads_[piece.by] && piece.allocated >= step->first_backward;
     if (in_backward && piece.allocated < step->behind_backward)
@@ -289,8 +290,8 @@ MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline
     const std::int64_t rest = std::max<std::int64_t>(0, taken - by_nccl - handed_out);
     of(point.bytes, profile.detailed ? Holds::cached : Holds::program) = rest;
     const std::int64_t sum = total(point.bytes);
-    if (i == refusal || (!profile.refused && std::tie(sum, handed_out) >
-                                                 std::tie(best_total, best_pieces))) {
+    if (i == refusal ||
+        (!profile.refused && std::tie(sum, handed_out) > std::tie(best_total, best_pieces))) {
       best_total = sum, best_pieces = handed_out, peak_record = i;
       profile.peak = point;
       profile.refused = i == refusal;
@@ -343,9 +344,9 @@ class Pickle {
 }  // namespace
 
 std::string_view name(Holds kind) {
-  constexpr std::string_view names[] = {"parameters",  "gradients",     "optimizer state",
-                                        "activations", "temporary",     "communication",
-                                        "cached",      "program",       "context"};
+  constexpr std::string_view names[] = {"parameters",  "gradients", "optimizer state",
+                                        "activations", "temporary", "communication",
+                                        "cached",      "program",   "context"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -355,8 +356,7 @@ std::vector<MemoryProfile> memory_profiles(const job::Job& job, const simulate::
   static const Places nothing;
   std::vector<MemoryProfile> profiles;
   for (std::uint32_t c = 0; c < job.classes.size(); ++c)
-    profiles.push_back(
-        profile_of(job, timeline, c, gpu, c < places.size() ? places[c] : nothing));
+    profiles.push_back(profile_of(job, timeline, c, gpu, c < places.size() ? places[c] : nothing));
   return profiles;
 }
 

@@ -55,9 +55,9 @@ struct MemoryHolder {
 struct MemoryProfile {
   std::vector<std::int32_t> ranks;
   std::int64_t capacity_bytes{};
-  bool detailed{};                    // pieces are known
-  bool by_order{};                    // nothing was simulated: `us` counts records
-  std::vector<MemoryPoint> points;    // at most a few hundred, peaks kept
+  bool detailed{};                  // pieces are known
+  bool by_order{};                  // nothing was simulated: `us` counts records
+  std::vector<MemoryPoint> points;  // at most a few hundred, peaks kept
   MemoryPoint peak;
   bool refused{};                     // `peak` is where the emulated GPU refused an allocation
   std::vector<MemoryHolder> holders;  // at the peak, the largest first

@@ -28,9 +28,9 @@ inline constexpr std::uint32_t no_stack = 0;
 
 struct Places {
   std::vector<Frame> frames;
-  std::vector<std::string> modules;       // [0] is empty
-  std::vector<Stack> stacks;              // [0] is empty
-  std::vector<std::uint32_t> of_record;   // stack of each record; no_stack: not known
+  std::vector<std::string> modules;      // [0] is empty
+  std::vector<Stack> stacks;             // [0] is empty
+  std::vector<std::uint32_t> of_record;  // stack of each record; no_stack: not known
   bool empty() const { return stacks.size() <= 1; }
 
   // The innermost frame of the user's own code, else the innermost; none for no_stack.

@@ -12,8 +12,8 @@
 #include "report/format.h"
 #include "report/memory.h"
 #include "report/passes.h"
-#include "report/stages.h"
 #include "report/serialization.h"
+#include "report/stages.h"
 #include "report/throughput.h"
 #include "report/usage.h"
 

@@ -96,7 +96,8 @@ void step(Page& page, const Prediction& p) {
     const Throughput& t = *p.throughput;
     std::string rate = human_count(t.per_second) + " " + t.unit + "/s";
     if (std::ssize(rate) < value_width) rate = fit(rate, value_width);
-    std::string text = rate + (rate.back() == ' ' ? "" : "  ") + human_count(t.per_step) + " a step";
+    std::string text =
+        rate + (rate.back() == ' ' ? "" : "  ") + human_count(t.per_step) + " a step";
     if (p.gpus > 1) text += fmt::format(", {}/s per GPU", human_count(t.per_second / p.gpus));
     page.labelled("Throughput", text);
   } else {

@@ -2,8 +2,8 @@
 
 namespace maya::session {
 
-// Finds out whether this process is a rank: before main, and again in a process that was forked into
-// another program (start.h).
+// Finds out whether this process is a rank: before main, and again in a process that was forked
+// into another program (start.h).
 void attend_departure();
 
 // This process ends with this code.

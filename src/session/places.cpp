@@ -141,8 +141,9 @@ class Places {
     if (file_ != nullptr || directory.empty()) return;
     const std::string name = "process-" + std::to_string(getpid()) + ".places";
     list_in_manifest(name);
-    const int file = ::open((directory + "/" + name).c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC,
-                            0600);  // as the recordings: paths are nobody else's business
+    const int file =
+        ::open((directory + "/" + name).c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC,
+               0600);  // as the recordings: paths are nobody else's business
     file_ = file < 0 ? nullptr : ::fdopen(file, "w");
     if (file_ == nullptr) return;
     std::fputs("maya places 1\n", file_);
@@ -234,8 +235,8 @@ class Places {
       std::uintptr_t code, identity;
       bool calls;
     };
-    // Behind a pointer: memory of threads is short where the library is opened late. Never released,
-    // as threads that record live as long as the process.
+    // Behind a pointer: memory of threads is short where the library is opened late. Never
+    // released, as threads that record live as long as the process.
     using Cache = std::array<Known, 128>;
     thread_local Cache* known = nullptr;
     if (known == nullptr) known = new Cache{};

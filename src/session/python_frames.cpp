@@ -33,7 +33,7 @@ constexpr Word untagged(Word pointer) { return pointer & ~Word{7}; }
 
 // Offsets in bytes; `cframe` 0: the thread state points to the frame itself.
 struct Layout {
-  Word current{}, cframe{}, cframe_frame{};  // of the thread state, of what stands between
+  Word current{}, cframe{}, cframe_frame{};          // of the thread state, of what stands between
   Word code{}, previous{}, instruction{}, locals{};  // of a frame
   Word first_instruction{}, filename{}, name{};      // of a code object
   Word code_type{}, cell_type{};
@@ -111,8 +111,8 @@ void probe(void* argument, void* inner_code, void* outer_code, void* file, void*
   for (Word offset = 0; offset < frame_bytes && !found; offset += 8) {
     const Word pointer = word(frame + offset);
     if (offset == l.code || pointer < 4096 || pointer % 8 != 0) continue;
-    found = safe_word(pointer + l.code, value) &&
-            untagged(value) == reinterpret_cast<Word>(outer_code);
+    found =
+        safe_word(pointer + l.code, value) && untagged(value) == reinterpret_cast<Word>(outer_code);
     l.previous = offset;
   }
   if (!found) return;
@@ -191,7 +191,8 @@ std::string text(Word object) {
 
 void PythonFrames::learn_soon() {
   using Later = int(int (*)(void*), void*);
-  if (auto* later = has_python() ? find<Later>("Py_AddPendingCall") : nullptr) later(learn, nullptr);
+  if (auto* later = has_python() ? find<Later>("Py_AddPendingCall") : nullptr)
+    later(learn, nullptr);
 }
 
 bool PythonFrames::known() { return ready.load(std::memory_order_acquire); }

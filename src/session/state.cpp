@@ -45,7 +45,8 @@ State::State()
              static_cast<std::uint64_t>(
                  std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
       values(memory.base(), memory.span()) {
-  values.wait_by([](const std::function<void()>& resolve) { launch_lock().released_while(resolve); });
+  values.wait_by(
+      [](const std::function<void()>& resolve) { launch_lock().released_while(resolve); });
   for (int i = 0; i < device_count(); ++i) {
     Stream* stream = streams.create();
     stream->device = i;

@@ -70,8 +70,8 @@ struct MAYA_EXPORT State {
 };
 
 MAYA_EXPORT State& state();
-// Not part of the state: programs register their kernels while they are loaded, long before they ask
-// for the device, and a process may fork in between.
+// Not part of the state: programs register their kernels while they are loaded, long before they
+// ask for the device, and a process may fork in between.
 MAYA_EXPORT device::Slab<Module, 1 << 18>& modules();
 // Whether this process has asked for the device at all.
 bool device_used();

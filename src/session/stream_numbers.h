@@ -23,8 +23,7 @@ class StreamNumbers {
     auto& free = free_[kind];
     // As long as there are few, each stream has a number of its own.
     constexpr std::uint32_t few = 1024;
-    if (next_ <= most && (next_ < few || free.empty()))
-      return static_cast<std::uint16_t>(next_++);
+    if (next_ <= most && (next_ < few || free.empty())) return static_cast<std::uint16_t>(next_++);
     if (free.empty()) return 0;
     const std::uint16_t number = free.front();
     free.pop_front();

@@ -1,8 +1,8 @@
-// A thread that wants Python's lock while the interpreter shuts down is ended by pthread_exit, which
-// unwinds C++ frames that must not be unwound: the process aborts. With a GPU a program waits for the
-// device before it ends, and PyTorch's backward threads are idle by then; here nothing takes time,
-// and the race is lost now and then. So such a thread is left where it is, as CPython does itself
-// from 3.14 on.
+// A thread that wants Python's lock while the interpreter shuts down is ended by pthread_exit,
+// which unwinds C++ frames that must not be unwound: the process aborts. With a GPU a program waits
+// for the device before it ends, and PyTorch's backward threads are idle by then; here nothing
+// takes time, and the race is lost now and then. So such a thread is left where it is, as CPython
+// does itself from 3.14 on.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -77,7 +77,8 @@ void* help(void*) {
   const std::int32_t process = getpid();
   for (std::uint32_t i = 0; i < time_domain->members() && member == nullptr; ++i)
     if (time_domain->member(i).process.load() == process) member = &time_domain->member(i);
-  // It takes part, so that no time passes between its call and what it does. Its own calls are real.
+  // It takes part, so that no time passes between its call and what it does. Its own calls are
+  // real.
   time_domain->join(process, static_cast<std::int32_t>(clock::system_call(SYS_gettid)),
                     time_domain->now());
   while (member != nullptr) {

@@ -33,8 +33,8 @@ class Simulation {
         meetings_(plan),
         others_{&meetings_, {}} {
     for (std::uint32_t c = 0; c < plan.classes.size(); ++c) {
-      engines_.push_back(std::make_unique<Engine>(
-          plan, plan.classes[c], c, others_, shown_.classes[c] != 0 ? &timeline_ : nullptr));
+      engines_.push_back(std::make_unique<Engine>(plan, plan.classes[c], c, others_,
+                                                  shown_.classes[c] != 0 ? &timeline_ : nullptr));
       others_.engines.push_back(engines_.back().get());
     }
   }

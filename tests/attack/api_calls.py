@@ -317,7 +317,7 @@ def attack(work: list[tuple[int, Function]], all_functions: list[Function], find
             try:
                 os.close(read)
                 child(work, start, all_functions, board, write)
-            except BaseException as error:  # noqa: BLE001: told to the parent by the exit code
+            except BaseException as error:  # whatever it is, it is told
                 print(f"attack: {error!r}", file=sys.stderr)
             os._exit(97)
         os.close(write)

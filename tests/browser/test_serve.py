@@ -7,7 +7,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-
 from maya import serve
 from maya.installation import MayaError
 

@@ -9,7 +9,6 @@ import textwrap
 import time
 
 import pytest
-
 from conftest import BIN, MAYA, ROOT
 
 NVCC = shutil.which("nvcc") or ("/usr/local/cuda/bin/nvcc" if os.path.exists("/usr/local/cuda/bin/nvcc") else None)

@@ -1,13 +1,11 @@
 """`maya run` with commands good and bad: one clear line for each fault, exit codes and output passing through."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-
 from conftest import MAYA
 
 TOUCH = "import torch; x = torch.ones(1024, device='cuda'); torch.cuda.synchronize()"

@@ -11,7 +11,6 @@ import textwrap
 import time
 
 import pytest
-
 from conftest import MAYA
 
 TOUCH = "import ctypes; print(ctypes.CDLL('libcudart.so.13').cudaDeviceSynchronize(), flush=True)"

@@ -12,7 +12,6 @@ import tempfile
 import time
 
 import pytest
-
 from conftest import MAYA
 
 TRAIN = ("torchrun", "--nproc-per-node", "2", "examples/train_gpt.py", "--layers", "2", "--steps", "3")

@@ -5,9 +5,8 @@ import json
 import os
 import threading
 
-import pytest
-
 import maya
+import pytest
 from maya import api, engine, notebook, results
 
 

@@ -7,9 +7,8 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 import maya
+import pytest
 from conftest import ROOT
 
 PAGES = ["tutorial", "report", "howto", "python"]  # in this order: later pages use the runs of earlier ones

@@ -7,9 +7,8 @@ import shutil
 import subprocess
 import sys
 
-import pytest
-
 import maya
+import pytest
 from conftest import ROOT
 
 TRAIN = """

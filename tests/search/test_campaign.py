@@ -4,7 +4,6 @@ import json
 
 import pytest
 from conftest import LAYOUTS
-
 from maya import MayaError
 from maya.search import outcome, session, summary
 from maya.search.store import StoreError

@@ -3,7 +3,6 @@
 import pathlib
 
 from conftest import LAYOUTS
-
 from maya.search import compare
 from maya.search.space import Space
 from maya.search.store import Record

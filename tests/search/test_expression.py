@@ -1,5 +1,4 @@
 import pytest
-
 from maya import MayaError
 from maya.search.expression import Expression, ExpressionError, Missing
 

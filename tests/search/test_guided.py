@@ -5,7 +5,6 @@ import pathlib
 import fake_maya
 import pytest
 from conftest import LAYOUTS
-
 from maya.search import enumeration, outcome, plan
 from maya.search.space import Space
 

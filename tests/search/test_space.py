@@ -2,7 +2,6 @@ import pathlib
 
 import pytest
 from conftest import LAYOUTS
-
 from maya.search import plan
 from maya.search.enumeration import NoConfiguration, Tree, configurations, require_satisfiable
 from maya.search.space import Space, SpaceError

@@ -4,10 +4,9 @@ import contextlib
 
 import torch
 import transformers
+from sweep import sweep
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-from sweep import sweep
 
 transformers.logging.set_verbosity_error()
 LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "decoder_layers")

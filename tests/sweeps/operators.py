@@ -3,9 +3,8 @@
 import itertools
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
-
 from sweep import sweep
+from torch.testing._internal.common_methods_invocations import op_db
 
 # What a GPU refuses as well.
 REFUSED = {

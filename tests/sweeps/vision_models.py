@@ -2,7 +2,6 @@
 
 import timm
 import torch
-
 from sweep import sweep
 
 

@@ -1,9 +1,8 @@
 """Activation checkpointing: whole blocks recomputed, and selectively by an operator policy."""
 
 import torch
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
-
 from common import Transformer, finish, loss_of, start, tokens_for
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 job = start()
 

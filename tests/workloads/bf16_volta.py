@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn as nn
-
 from common import finish, start
 
 job = start()

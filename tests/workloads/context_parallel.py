@@ -1,11 +1,10 @@
 """Context parallelism: the sequence is split over the ranks, attention goes round them in a ring."""
 
 import torch
+from common import Transformer, finish, loss_of, start
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.experimental import context_parallel
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from common import Transformer, finish, loss_of, start
 
 job = start()
 mesh = init_device_mesh("cuda", (job.world,), mesh_dim_names=("cp",))

@@ -1,10 +1,9 @@
 """DDP with gradient accumulation (no_sync), bucket views and bf16 gradient compression."""
 
 import torch
+from common import Transformer, finish, loss_of, start, tokens_for
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
-
-from common import Transformer, finish, loss_of, start, tokens_for
 
 job = start()
 model = DistributedDataParallel(Transformer().to(job.device), device_ids=[job.device.index], gradient_as_bucket_view=True)

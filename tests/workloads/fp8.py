@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn as nn
-
 from common import Transformer, finish, start, train
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2

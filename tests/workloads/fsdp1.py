@@ -3,10 +3,9 @@
 import functools
 
 import torch
+from common import Block, Transformer, finish, loss_of, start, tokens_for
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, ShardingStrategy
 from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
-
-from common import Block, Transformer, finish, loss_of, start, tokens_for
 
 job = start()
 bf16 = MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16, buffer_dtype=torch.bfloat16)

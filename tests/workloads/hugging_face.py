@@ -5,8 +5,16 @@ import tempfile
 
 import torch
 from torch.utils.data import Dataset
-from transformers import (BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments,
-                          ViTConfig, ViTForImageClassification)
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Trainer,
+    TrainingArguments,
+    ViTConfig,
+    ViTForImageClassification,
+)
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", choices=["llama", "bert", "vit"], required=True)

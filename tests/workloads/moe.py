@@ -4,9 +4,8 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.distributed.nn.functional import all_to_all_single
-
 from common import Attention, finish, loss_of, start, tokens_for
+from torch.distributed.nn.functional import all_to_all_single
 
 job = start()
 

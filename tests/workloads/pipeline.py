@@ -4,9 +4,8 @@ import argparse
 
 import torch
 import torch.nn as nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
-
 from common import Block, finish, loss_of, start
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--schedule", choices=["1f1b", "interleaved", "gpipe"], default="1f1b")

@@ -4,9 +4,8 @@ import os
 import tempfile
 
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function, schedule
-
 from common import Transformer, finish, loss_of, start, tokens_for
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 job = start()
 model = Transformer(layers=2).to(job.device)

@@ -4,12 +4,17 @@ import argparse
 
 import torch
 import torch.nn.functional as F
+from common import Transformer, finish, loss_of, start
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
-from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel,
-                                               loss_parallel, parallelize_module)
-
-from common import Transformer, finish, loss_of, start
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    loss_parallel,
+    parallelize_module,
+)
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--sequence", action="store_true")

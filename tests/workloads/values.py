@@ -6,10 +6,9 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.nn as nn
+from common import finish, start
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
-
-from common import finish, start
 
 job = start()
 

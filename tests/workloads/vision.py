@@ -4,7 +4,6 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-
 from common import finish, start
 
 parser = argparse.ArgumentParser()

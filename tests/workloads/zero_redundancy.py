@@ -1,10 +1,9 @@
 """DDP with optimizer states spread over the ranks (ZeroRedundancyOptimizer)."""
 
 import torch
+from common import Transformer, finish, start, train
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
-
-from common import Transformer, finish, start, train
 
 job = start()
 model = DistributedDataParallel(Transformer().to(job.device), device_ids=[job.device.index])

@@ -10,18 +10,18 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import sys
 
+import data
+import learn
 import numpy as np
+import ops
+import shipped
+import tables
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import data
-import learn
-import ops
 import report
-import shipped
-import tables
 
 
 def learners(chip, measured):

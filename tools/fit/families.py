@@ -1,11 +1,10 @@
 """The families: their data, the parameters that are free, and the order in which they are fitted."""
+import data
 import numpy as np
 import pandas as pd
-
-import data
+import search
 import shipped
 from family import SHORT_NS, Family, golden, summary, thin
-import search
 
 GEMM = dict(floor_ns=(1000, 8000), efficiency=(0.5, 1.15), medium=(0.6, 1.1), narrow=(0.4, 1.1), small=(0.25, 1.0),
             k_prologue=(0, 600), epilogue=(0, 2), dram_efficiency=(0.6, 1.0), l2_efficiency=(0.3, 8),

@@ -2,7 +2,6 @@
 import zlib
 
 import numpy as np
-
 import search
 import shipped
 from correct import Correction

@@ -17,15 +17,14 @@ import pathlib
 import sys
 import time
 
-import numpy as np
-
 import data
 import families
 import family
 import ops
-import report
 import shipped
 import tables
+
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -2,10 +2,8 @@
 import sys
 import time
 
-import numpy as np
-
 import learn
-import shipped
+import numpy as np
 import tables
 from family import summary
 

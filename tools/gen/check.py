@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 import elf
+
 from spec import read_functions, read_libraries, write_functions
 
 

@@ -4,6 +4,7 @@ import tempfile
 import unittest
 
 import generate
+
 from spec import Function, Library
 
 

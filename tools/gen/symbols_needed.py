@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 import elf
+
 from spec import read_libraries
 
 

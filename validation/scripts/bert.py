@@ -15,7 +15,6 @@ import sys
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-
 from common import finish, measure, start
 
 SIZES = {"base": (768, 12, 12), "large": (1024, 16, 24)}  # width, heads, layers

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.nn.parallel import DistributedDataParallel
-
 from common import finish, measure, start
+from torch.nn.parallel import DistributedDataParallel
 
 
 class Rotary(nn.Module):

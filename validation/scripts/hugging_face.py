@@ -10,7 +10,6 @@ import argparse
 import gc
 
 import torch
-
 from common import finish, measure, start
 
 

@@ -11,7 +11,6 @@ import argparse
 import gc
 
 import torch
-
 from common import finish, measure, start
 from hugging_face import configuration
 

@@ -17,16 +17,15 @@ import argparse
 import math
 import os
 
+import megatron
 import torch
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.autograd import Variable
-from torch.utils.checkpoint import checkpoint
-
-import megatron
 from common import finish, measure
 from megatron import Places, RowSum, gathered, scattered
+from torch.autograd import Variable
+from torch.utils.checkpoint import checkpoint
 
 
 class Copy(torch.autograd.Function):

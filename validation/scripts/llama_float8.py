@@ -6,11 +6,10 @@ last, scales found in every step, parameters gathered in float8.
 
 from __future__ import annotations
 
+import llama_fsdp
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torchao.float8 import Float8LinearConfig, convert_to_float8_training, precompute_float8_dynamic_scale_for_fsdp
-
-import llama_fsdp
 
 
 def main():

@@ -14,11 +14,10 @@ from collections import defaultdict
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from common import finish, measure, start
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
-
-from common import finish, measure, start
 
 try:
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

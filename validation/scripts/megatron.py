@@ -18,10 +18,9 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
+from common import finish, measure
 from torch.autograd import Variable
 from torch.utils.checkpoint import checkpoint
-
-from common import finish, measure
 
 
 class Places:

@@ -13,7 +13,6 @@ import sys
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-
 from common import finish, measure, start
 
 VOCABULARY, CUTOFFS = 267735, [19997, 39997, 199997]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-
 import transformer_xl
 
 single = transformer_xl.TransformerXL

@@ -15,7 +15,6 @@ import sys
 
 import torch
 import torch.nn as nn
-
 from common import finish, measure, start
 
 

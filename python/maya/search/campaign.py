@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Protocol
 
 from maya import MayaError
-from maya.search import enumeration, fidelity, outcome, plan as plans, ranking, trial
+from maya.search import enumeration, fidelity, outcome, ranking, trial
+from maya.search import plan as plans
 from maya.search.objective import NoValue, peak_memory
 from maya.search.program import Program
 from maya.search.prune import Pruner

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from maya.search import outcome, plan as plans
+from maya.search import outcome
+from maya.search import plan as plans
 from maya.search.objective import GOALS, peak_memory
 from maya.search.program import Program
 from maya.search.space import Space

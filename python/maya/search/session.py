@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from maya import MayaError
-from maya.search import campaign, enumeration, outcome, plan as plans, sampler, strategy as strategies, view as views
-from maya.search.prune import Pruner
+from maya.search import campaign, enumeration, outcome, sampler
+from maya.search import plan as plans
+from maya.search import strategy as strategies
+from maya.search import view as views
 from maya.search.program import Program
+from maya.search.prune import Pruner
 from maya.search.result import SearchResult
 from maya.search.space import Space
 from maya.search.store import Store, check_version

@@ -67,9 +67,9 @@ const std::map<std::string, Field, std::less<>>& fields() {
     // An emulated GPU has no body.
     for (const char* name :
          {"temperature.memory", "fan.speed", "serial", "gpu_serial", "vbios_version",
-          "pcie.link.gen.current", "pcie.link.gen.max",
-          "accounting.mode", "addressing_mode", "board_id", "driver_model.current",
-          "utilization.encoder", "utilization.decoder", "clocks.video", "clocks.current.video"}) {
+          "pcie.link.gen.current", "pcie.link.gen.max", "accounting.mode", "addressing_mode",
+          "board_id", "driver_model.current", "utilization.encoder", "utilization.decoder",
+          "clocks.video", "clocks.current.video"}) {
       t[name] = {"", fixed("[N/A]")};
     }
     t["timestamp"] = {"", [](const Machine&, int) {

@@ -32,9 +32,9 @@ TEST_F(Requests, ScriptOfARankIsForked) {
 TEST_F(Requests, ModulesAndSpawnedProcessesAreForked) {
   EXPECT_EQ(parsed({"/bin/python", "-m", "train"}).kind, Kind::module);
   EXPECT_TRUE(parsed({"/bin/python", "-m", "train"}).reproducible);
-  EXPECT_TRUE(parsed({"/bin/python", "-c",
-                      "from multiprocessing.spawn import spawn_main; spawn_main()"})
-                  .reproducible);
+  EXPECT_TRUE(
+      parsed({"/bin/python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main()"})
+          .reproducible);
 }
 
 TEST_F(Requests, UnknownOptionsAndInteractiveUseStartPlainly) {

@@ -46,8 +46,8 @@ bool named(std::string_view entry, std::string_view name) {
 
 // What says which process of which run this is: a template serves all of them.
 bool is_place(std::string_view entry) {
-  for (const char* name :
-       {"MAYA_RUN_DIR", "MAYA_RANKS", "MAYA_PLACES", "MAYA_RANK_PROCESS", "MAYA_START_MAIN", "MAYA_SEARCH_TRIAL"})
+  for (const char* name : {"MAYA_RUN_DIR", "MAYA_RANKS", "MAYA_PLACES", "MAYA_RANK_PROCESS",
+                           "MAYA_START_MAIN", "MAYA_SEARCH_TRIAL"})
     if (named(entry, name)) return true;
   return false;
 }

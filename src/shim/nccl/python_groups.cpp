@@ -35,8 +35,8 @@ struct Python {
   void (*drop)(Object) = find<void(Object)>("Py_DecRef");
 
   bool usable() const {
-    return initialized && ensure && release && builtin && call && call_with && attribute && item && values &&
-           keys && size && element && number && text && error && clear && drop &&
+    return initialized && ensure && release && builtin && call && call_with && attribute && item &&
+           values && keys && size && element && number && text && error && clear && drop &&
            initialized() != 0;
   }
 
