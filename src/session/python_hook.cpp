@@ -12,6 +12,7 @@
 #include "session/python_code.h"
 #include "session/python_hook.h"
 #include "session/settings.h"
+#include "session/start.h"
 #include "session/waiting.h"
 
 namespace maya::session {
@@ -35,6 +36,8 @@ void prepare_groups_soon() {
 }
 
 void prepare() {
+  // A template is no rank yet: what it asked for here would decide whom it may be forked into.
+  if (is_template()) return;
   if (!ranks_that_run().empty()) prepare_groups_soon();
   // Workers of a data loader and compilers wait as a matter of course.
   if (rank_in_environment() >= 0 && owns_rank()) report_long_waits();

@@ -65,6 +65,8 @@ constinit const maya::session::Next<char*(const char*)> real_getenv("getenv");
 
 MAYA_WRAPPER void maya_watch_variables(bool on) { watching = on; }
 
+bool maya::session::is_template() { return watching.load(std::memory_order_relaxed); }
+
 MAYA_WRAPPER const char* maya_variables_read() { return names; }
 
 MAYA_WRAPPER char* getenv(const char* name) noexcept {

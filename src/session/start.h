@@ -10,4 +10,7 @@ namespace maya::session {
 // Puts maya-start in the interpreter's place.
 void start_by_fork(Start& start);
 
+// Whether this process is a template.
+bool is_template();
+
 }  // namespace maya::session
