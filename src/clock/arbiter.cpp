@@ -10,6 +10,8 @@ namespace {
 constexpr std::uint32_t nobody = 0xffffffff;
 constexpr std::int64_t millisecond = 1'000'000;
 
+bool runs(State state) { return state == State::running || state == State::woken; }
+
 }  // namespace
 
 Arbiter::Arbiter(Domain& domain) : domain_(domain), last_progress_(real_ns()) {
@@ -43,7 +45,6 @@ void Arbiter::run(const std::atomic<bool>& stop) {
 Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   Place& place = domain_.place(index);
   Known& known = known_[index];
-  auto runs = [](State state) { return state == State::running || state == State::woken; };
   known.looked = false;
   if (runs(place.state.load()) && place.time.load() >= deadline) return Finding::later;
   const std::int32_t thread = place.thread.load();
@@ -144,8 +145,7 @@ bool Arbiter::step() {
     known_[i].looked = false;
     const std::int64_t until = place.deadline.load();
     if (state == State::waiting && until < deadline) deadline = until, first = i;
-    if (state == State::running || state == State::woken)
-      reached = std::min(reached, place.time.load());
+    if (runs(state)) reached = std::min(reached, place.time.load());
   }
   if (first == nobody) return false;
   bool held = false;

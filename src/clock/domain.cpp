@@ -200,8 +200,6 @@ void Domain::await_news(std::uint32_t seen, std::int64_t ns) {
   --header_->news_waiters;
 }
 
-std::atomic<std::uint32_t>& Domain::news_word() { return header_->news; }
-
 void Domain::tell() {
   ++header_->news;
   if (header_->news_waiters.load() > 0) futex_wake(header_->news);

@@ -85,7 +85,6 @@ class Domain {
   // other goes to sleep, and time cannot pass in between.
   std::uint32_t news() const;
   void await_news(std::uint32_t seen, std::int64_t ns);
-  std::atomic<std::uint32_t>& news_word();  // the futex that await_news sleeps on
   void tell();
   void count_arrival();
   std::uint32_t arrivals() const;
@@ -126,7 +125,8 @@ struct Domain::Header {
   std::atomic<std::int64_t> now;
   std::atomic<std::uint32_t> places, members, joins;
   std::atomic<std::uint32_t> bell;  // a futex for the arbiter
-  std::atomic<std::uint32_t> news, news_waiters, arrivals;
+  std::atomic<std::uint32_t> news;  // a futex: await_news sleeps on it
+  std::atomic<std::uint32_t> news_waiters, arrivals;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;
 };

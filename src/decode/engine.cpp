@@ -8,8 +8,6 @@
 namespace maya::decode {
 namespace {
 
-std::int64_t size(DType t) { return std::max(1, bits(t) / 8); }
-
 // Positions of the parameters of this type, in order, from the first one behind `from` on.
 std::vector<std::size_t> positions(const Name& name, std::string_view type, std::size_t from = 0) {
   std::vector<std::size_t> found;
@@ -61,8 +59,8 @@ Made norm(const Kernel& kernel, const Name& name, DType in, DType out) {
       d.op.work = work;
     } else {
       const std::int64_t n = rows * cols;
-      d.op.work =
-          moved(n, n * size(in) * (add ? 2 : 1), n * (size(out) + (add ? size(in) : 0)), in, 6);
+      d.op.work = moved(n, n * whole_bytes(in) * (add ? 2 : 1),
+                        n * (whole_bytes(out) + (add ? whole_bytes(in) : 0)), in, 6);
     }
   });
 }
@@ -74,7 +72,7 @@ Made row(const Kernel& kernel, const Name& name, DType in, DType out, int reads,
   const std::size_t width = ints[0];
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * a.integer(width);
-    d.op.work = moved(n, n * reads * size(in), n * size(out), in, flops);
+    d.op.work = moved(n, n * reads * whole_bytes(in), n * whole_bytes(out), in, flops);
   });
 }
 
@@ -87,7 +85,7 @@ Made rotary(const Kernel& kernel, const Name& name, DType t) {
     const std::int64_t heads =
         a.integer(ints[1]) + (a.pointer(2) != 0 ? a.integer(ints[2]) : std::int64_t{0});
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * heads * a.integer(ints[0]);
-    d.op.work = moved(n, n * size(t), n * size(t), t, 3);
+    d.op.work = moved(n, n * whole_bytes(t), n * whole_bytes(t), t, 3);
   });
 }
 
@@ -102,7 +100,7 @@ Made cache_write(const Kernel& kernel, const Name& name, DType in, DType out, st
     const std::int64_t each =
         latent ? a.integer(x) + a.integer(y) : 2 * a.integer(x) * a.integer(y);
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * each;
-    d.op.work = moved(n, n * size(in), n * size(out), in, 1);
+    d.op.work = moved(n, n * whole_bytes(in), n * whole_bytes(out), in, 1);
   });
 }
 
@@ -112,7 +110,7 @@ Made group_quantization(const Kernel& kernel, const Name& name, DType in, DType 
   if (ints.size() < 2) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t groups = a.integer(ints[1]), n = a.integer(ints[0]) * groups;
-    d.op.work = moved(n, n * size(in), n * size(out) + groups * 4, in, 4);
+    d.op.work = moved(n, n * whole_bytes(in), n * whole_bytes(out) + groups * 4, in, 4);
   });
 }
 
@@ -122,7 +120,7 @@ Made merge(const Kernel& kernel, const Name& name, DType in, DType out) {
   if (sizes.size() < 3) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = a.integer(sizes[0]) * a.integer(sizes[1]) * a.integer(sizes[2]);
-    d.op.work = moved(n, n * 2 * size(in), n * size(out), in, 4);
+    d.op.work = moved(n, n * 2 * whole_bytes(in), n * whole_bytes(out), in, 4);
   });
 }
 

@@ -90,7 +90,7 @@ class Flash3 : public Decoder {
     const std::int64_t rows = s[0] * s[3] * s[4];
     work.elements = rows * s[1];
     work.bytes_read = work.elements * 4;
-    work.bytes_written = work.elements * std::max(1, bits(dtype) / 8);
+    work.bytes_written = work.elements * whole_bytes(dtype);
     work.dtype = dtype;
     if (at > 0) {
       // Behind the shape: four strides; pointer, shape and three strides of the partial sums; then

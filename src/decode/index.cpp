@@ -15,7 +15,7 @@ int opaque_size(std::string_view text, int otherwise = 4) {
     if (n > 0 && n <= 64) return n;
   }
   DType t = first_dtype(text);
-  return t == DType::unknown ? otherwise : std::max(1, bits(t) / 8);
+  return t == DType::unknown ? otherwise : whole_bytes(t);
 }
 
 // index_elementwise_kernel and _scatter_gather_elementwise_kernel: (N, lambda), the lambda
@@ -199,8 +199,8 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
     return make(key, [=](const Arguments& a, Decoded& d) {
       Scatter work;
       work.rows = a.integer(3);
-      work.cols = std::max<std::int64_t>(
-          1, a.integer(4) / std::max(1, bits(dtype) / 8));  // the slice is in bytes
+      work.cols =
+          std::max<std::int64_t>(1, a.integer(4) / whole_bytes(dtype));  // the slice is in bytes
       work.dtype = dtype;
       work.atomic = true;
       d.op.work = work;
@@ -222,7 +222,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
     return make(key, [=](const Arguments& a, Decoded& d) {
       Pointwise work;
       work.elements = a.integer(0);
-      work.bytes_read = work.bytes_written = work.elements * std::max(1, bits(dtype) / 8);
+      work.bytes_read = work.bytes_written = work.elements * whole_bytes(dtype);
       work.dtype = dtype;
       work.strided = true;
       work.vector = 1;

@@ -31,7 +31,7 @@ Made bitsandbytes(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   auto signature = std::make_shared<Signature>(kernel, name);
   DType t = template_dtype(name, 0, DType::f32);
-  int size = std::max(1, bits(t) / 8);
+  int size = whole_bytes(t);
   std::size_t last = name.parameters.empty() ? 0 : name.parameters.size() - 1;
   if (starts_with(leaf, "kQuantizeBlockwise") || leaf == "kDequantizeBlockwise") {
     bool quantize = starts_with(leaf, "kQ");

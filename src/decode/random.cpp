@@ -75,7 +75,7 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
       work.dtype = dtype;
       work.dropout = true;
       d.op.work = work;
-      write(d, a.pointer(1), work.elements * std::max(1, bits(dtype) / 8));
+      write(d, a.pointer(1), work.elements * whole_bytes(dtype));
       write(d, a.pointer(2), work.elements);
     });
   }

@@ -1,6 +1,7 @@
 // What the families share: reading arguments, and a decoder made of a key and a function.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -108,6 +109,9 @@ inline std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
   hash *= 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 29);
 }
+
+// Of an element in memory, where types below a byte take one.
+inline int whole_bytes(DType type) { return std::max(1, bits(type) / 8); }
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return b > 0 ? (a + b - 1) / b : 0; }
 

@@ -51,8 +51,8 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
           Sort work;
           work.segments = a.integer(1);
           work.elements = a.integer(2);
-          work.key_bytes = std::max(1, bits(k) / 8);
-          work.value_bytes = std::max(1, bits(v) / 8);
+          work.key_bytes = whole_bytes(k);
+          work.value_bytes = whole_bytes(v);
           d.op.work = work;
           Tensor keys = signature->tensor(a, 0), values = signature->tensor(a, 4);
           d.semantics.kind = Semantics::Kind::sort;
@@ -78,7 +78,7 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
           work.elements = a.integer(1);
           work.top = a.integer(2);
           work.segments = a.integer(4);
-          work.key_bytes = std::max(1, bits(t) / 8);
+          work.key_bytes = whole_bytes(t);
           work.value_bytes = 8;
           d.op.work = work;
           Tensor in = signature->tensor(a, 0), values = signature->tensor(a, 6),
@@ -130,7 +130,7 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
           work.elements = a.integer(median ? 3 : 1);
           work.segments = a.integer(median ? 4 : 3);
           work.top = 1;
-          work.key_bytes = std::max(1, bits(t) / 8);
+          work.key_bytes = whole_bytes(t);
           work.value_bytes = 8;
           d.op.work = work;
         },

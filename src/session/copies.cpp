@@ -72,11 +72,13 @@ bool accessible(const void* p, Where w, std::uint64_t bytes) {
   return on_device(w) ? state().memory.extent(address(p)) >= bytes : mapped(p, bytes);
 }
 
+// Of more rows with gaps nothing is known afterwards: going through all rows of a device's memory
+// would take minutes.
+constexpr std::uint64_t most_rows = 1 << 20;
+
 void move_area(const Area& a, Where to, Where from, std::uint64_t to_span) {
   State& s = state();
-  // Rows without gaps are one row. Of very many with gaps nothing is known afterwards: going
-  // through all rows of a device's memory would take minutes.
-  constexpr std::uint64_t most_rows = 1 << 20;
+  // Rows without gaps are one row.
   if (a.to_pitch == a.width && a.from_pitch == a.width && a.depth == 1)
     return move_row(a.to, to, a.from, from, a.width * a.height);
   if (a.height > most_rows / a.depth && on_device(to)) {
@@ -94,7 +96,6 @@ void fill_rows(void* to, std::uint64_t pitch, unsigned value, std::uint32_t elem
                std::uint64_t width, std::uint64_t height, std::uint64_t reach) {
   State& s = state();
   const Where target = where(to);
-  constexpr std::uint64_t most_rows = 1 << 20;
   if (height > most_rows && on_device(target)) {
     s.values.forget(address(to), reach);
     return;

@@ -91,7 +91,7 @@ bool time_came(std::uint32_t seen, std::int64_t next, std::int64_t real_ns) {
     time_domain->await_news(seen, real_ns);
     return false;
   }
-  TimedWait wait(next, TimedWait::On::shared_word, &time_domain->news_word());
+  TimedWait wait(next, TimedWait::On::shared_word, &time_domain->header().news);
   if (!wait.over()) time_domain->await_news(seen, real_ns);
   return wait.over();
 }
