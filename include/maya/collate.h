@@ -1,5 +1,11 @@
-// Recordings of ranks become one job: communicators matched, ranks folded into classes, steps
-// found.
+// Turns the recordings of single ranks into one job::Job. collate() matches the communicators of
+// the ranks, folds ranks with identical work into classes, derives the ranks that were not
+// recorded, and detects the training steps.
+//
+//   auto job = collate::collate(std::move(recordings), {.gpus_per_node = 8});
+//   if (!job) return job.error();
+//
+// All functions are pure and may be called from several threads.
 #pragma once
 
 #include <cstdint>
@@ -14,68 +20,70 @@ namespace maya::collate {
 
 struct Options {
   bool fold{true};  // false: every rank is its own class
-  // GPUs of a node of the cluster that will be simulated: communicators that spread differently
-  // over nodes must not fold together. 0: placement does not matter (one node, or one rank).
+  // GPUs per node of the cluster that will be simulated. Ranks are not folded together if their
+  // communicators are distributed differently over nodes. 0: placement does not matter (one node).
   int gpus_per_node{0};
-  // Steps, in place of finding them: how many there are, or the name of the annotated (NVTX) range
-  // that opens each.
+  // Override the detection of steps: the number of steps, or the name of the NVTX range that
+  // encloses each step.
   std::uint32_t steps{0};
   std::string step_range;
-  // For ranks without a recording: the recorded rank that stands for each rank of the job. Empty:
-  // the one at the same place of the grid that communicators show, else the nearest recorded rank
-  // below (pipeline stages are blocks of ranks).
+  // For each rank of the job, the recorded rank whose recording it uses. If empty, collate()
+  // chooses: the recorded rank with the same coordinates in the process grid (collate/grid.h),
+  // else the nearest recorded rank below, because pipeline stages are blocks of ranks.
   std::vector<std::int32_t> stand_in;
 };
 
-// Fails with a message that names rank, communicator, sequence number and op when the ranks' calls
-// do not fit together, and when recordings of different jobs are mixed.
+// Fails if the calls of the ranks contradict each other (the message names rank, communicator,
+// sequence number and op) or if the recordings belong to different jobs.
 Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options& options = {});
 
-// The ranks that must be recorded for the job to be known, from what one of them did. One alone,
-// unless it is a stage of a pipeline: then one of each stage, or of a long pipeline the first, the
-// last and three between them, from which collate() works out the others. All other ranks do what
-// one of these does.
+// The ranks that have to be recorded so that the whole job can be predicted, derived from the
+// recording of one rank. Without a pipeline this is that one rank. With a pipeline it is one rank
+// of each stage; for a long pipeline the first stage, the last stage and three stages between them,
+// from which collate() derives the others. Every other rank does the same work as one of these.
 std::vector<std::int32_t> needed_ranks(const trace::Recording& recording);
 
-// The stages of a pipeline that a rank, whose recording may have only begun, has sent to and
-// received from; empty while it has not.
+// The pipeline stages that this rank has both sent messages to and received messages from so far.
+// The recording may be incomplete.
 std::vector<std::int32_t> stages_both_ways(const trace::Recording& recording);
 
-// Further ranks to record, when stages of a pipeline turn out to differ by more than the order of
-// their work. None: all that was left out can be worked out from `recordings` (ascending ranks).
+// Further ranks that have to be recorded because pipeline stages differ by more than the order of
+// their work. `ranks` is empty if every missing rank can be derived from `recordings`, which are in
+// ascending order of rank.
 struct MoreRanks {
   std::vector<std::int32_t> ranks;
   std::string why;
 };
 MoreRanks more_ranks(const std::vector<trace::Recording>& recordings);
 
-// The steps seen so far in a recording that may still be growing.
+// The steady steps of a recording that may still be growing.
 struct SteadySteps {
-  std::uint32_t count{};  // those that would be measured
-  // By updates or annotations rather than by what merely repeats: a program that loads weights
-  // repeats itself too, and so do the micro-batches of a step whose update is still to come.
+  std::uint32_t count{};  // steps that a prediction would measure
+  // The steps were detected by optimizer updates or annotations. If false they were detected by
+  // repetition alone, which may be wrong: loading weights and the micro-batches of one long step
+  // repeat too.
   bool certain{};
-  bool matrix_work{};  // products, convolutions, attention: not only loading or filling weights
+  bool matrix_work{};  // matrix products, convolutions or attention were recorded
 };
 SteadySteps steady_steps(trace::Recording recording);
 
-// Ranks that were stopped in the middle of their work, each where it was: what lies behind the last
-// step that all of them completed is left out. Nothing changes where no steps are found.
+// For ranks that were stopped at different places of their work: removes everything after the last
+// step that all of them completed. If no steps are detected the recordings are not changed.
 void cut_to_common_steps(std::vector<trace::Recording>& recordings);
 
-// How far the training of a rank had come at some point of its recording.
+// How far the training of a rank had progressed at some record.
 enum class Phase : std::uint8_t { nothing, loading, forward, backward, optimizer };
 struct Progress {
   Phase phase{Phase::nothing};
-  std::uint32_t steps{};  // whole training steps before it
-  bool first{true};       // no earlier forward pass was seen
+  std::uint32_t steps{};  // training steps completed before
+  bool first{true};       // this is the first forward pass
 };
 // "in the first forward pass", "in the optimizer update of step 4"
 std::string words(const Progress& progress);
 
-// What is known of the training of recordings that may have ended anywhere (a crash, a Ctrl-C, out
-// of memory). A whole step has a forward pass, a backward pass and an update; what merely repeats
-// (layers, weights that are loaded) is none.
+// The training progress of recordings that may have ended anywhere (a crash, Ctrl-C, out of
+// memory). A step counts as complete if it has a forward pass, a backward pass and an optimizer
+// update. Repetition alone is not counted here: layers and loaded weights repeat too.
 class Training {
  public:
   explicit Training(const std::vector<trace::Recording>& recordings);
@@ -83,11 +91,11 @@ class Training {
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  // Whole steps that every rank completed.
+  // Steps that every rank completed.
   std::uint32_t common_steps() const { return common_steps_; }
-  // Where recording `index` was when it issued `record`; by default at its end.
+  // The progress of recording `index` when it issued `record`; by default at the recording's end.
   Progress at(std::size_t index, std::uint32_t record = UINT32_MAX) const;
-  // First record behind the common steps of recording `index`.
+  // The first record after the common steps in recording `index`.
   std::uint32_t end_of_common_steps(std::size_t index) const;
 
  private:

@@ -1,5 +1,10 @@
-// A whole job: rank classes, matched communicators, found steps. What collate makes and the
-// simulator runs. Plain data.
+// A whole job: classes of ranks, matched communicators and detected steps. collate() makes it, the
+// simulator runs it. Plain data.
+//
+// Vocabulary. A *slot* is the index of a communicator in the recording of one rank
+// (trace::Recording::communicators). A *communicator* of the job is an index into
+// Job::communicators; its members may know it by different slots. A *class* is a set of ranks that
+// do identical work; it is simulated once.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +17,29 @@ namespace maya::job {
 
 inline constexpr std::uint32_t none = 0xffffffff;
 
-// One peer a rank exchanges point-to-point messages with, over one communicator. The k-th send of a
-// channel meets the k-th receive of the peer's channel, and the other way round.
+// A channel holds the point-to-point messages that a rank exchanges with one peer over one
+// communicator. The k-th send of a channel is matched with the k-th receive of the peer's channel,
+// and vice versa.
 struct Channel {
-  std::uint16_t slot{};              // communicator number in the class's recording
-  std::int32_t peer{};               // rank within the communicator, as PointToPoint::peer
-  std::uint32_t peer_class{none};    // none: the peer was not recorded; it counts as simultaneous
-  std::uint32_t peer_channel{none};  // index into the peer class's channels
+  std::uint16_t slot{};  // in the recording of the class
+  std::int32_t peer{};   // rank within the communicator, as PointToPoint::peer
+  // none: the peer was not recorded. It is then assumed to be ready whenever this rank is.
+  std::uint32_t peer_class{none};
+  std::uint32_t peer_channel{none};  // index into the channels of the peer's class
 };
 
-// Ranks whose op streams are equal share one class: one recording stands for all of them.
+// Ranks with identical op streams form one class. One recording is used for all of them.
 struct RankClass {
   std::vector<std::int32_t> ranks;  // members, ascending
-  std::int32_t
-      representative{};        // the member that was recorded (ranks[0] unless ranks are missing)
+  // The member whose recording is used: ranks[0], unless that rank was not recorded.
+  std::int32_t representative{};
   trace::Recording recording;  // of the representative
-  // The representative did not run either: its recording was put together from this rank's, which
-  // does the same work in another order (a stage of the same pipeline). -1: it ran.
+  // If the representative did not run, its recording was derived from that of this rank: another
+  // stage of the same pipeline, which does the same work in another order. -1: it ran.
   std::int32_t derived_from{-1};
-  std::int32_t devices{1};  // GPUs each member's process put work on
-  // Record index at which each found step begins, and one more: the end of the last step. The same
-  // number of entries in every class: step k of all classes is the same step of the job.
+  std::int32_t devices{1};  // GPUs that the process of each member uses
+  // Record index at which each detected step begins, followed by the end of the last step. Every
+  // class has the same number of entries: step k of all classes is the same step of the job.
   std::vector<std::uint32_t> step_begin;
   std::vector<Channel> channels;
 };
@@ -40,11 +47,11 @@ struct RankClass {
 // One communicator of the job with all its members.
 struct Communicator {
   std::uint64_t id{};
-  std::vector<std::int32_t> ranks;   // job ranks in communicator order
-  std::vector<std::uint32_t> slots;  // its number in each member's recording; none: not known
+  std::vector<std::int32_t> ranks;   // ranks of the job, in communicator order
+  std::vector<std::uint32_t> slots;  // its slot in each member's recording; none: not known
   std::string name;
-  // Where the network finds the members: GPUs of the job. Empty: as `ranks`. Differs where one
-  // process drives several GPUs: they are members of one rank.
+  // The GPUs of the members, for the network model. Empty: the same numbers as `ranks`. They differ
+  // if one process drives several GPUs, because these are then members of the same rank.
   std::vector<std::int32_t> gpus{};
 
   const std::vector<std::int32_t>& placement() const { return gpus.empty() ? ranks : gpus; }
@@ -52,20 +59,20 @@ struct Communicator {
 
 enum class StepsFoundBy : std::uint8_t { annotation, optimizer, backward, period, user, whole_run };
 
-// Folding is exact: members of a class have equal op streams, and for each communicator slot and
-// each channel of a class, all members meet the same classes on the same slots and channels, in a
-// communicator of the same size and spread over nodes. By induction over events, members then do
-// the same at the same time.
+// Folding ranks into classes is exact. Members of a class have identical op streams. For each slot
+// and each channel of a class, all members communicate with the same classes over the same slots
+// and channels, in a communicator of the same size and distribution over nodes. By induction over
+// the events, members therefore do the same work at the same time.
 struct Job {
   std::int32_t world_size{1};
   std::vector<RankClass> classes;
   std::vector<std::uint32_t> class_of_rank;
   std::vector<Communicator> communicators;
   StepsFoundBy found_by{StepsFoundBy::whole_run};
-  std::uint32_t warmup_steps{};        // leading steps excluded from the answer
-  std::vector<std::uint8_t> measured;  // per found step: 1 = steady, counts for the answer
-  bool truncated{};                // a recording is cut off: the end of the run may not match up
-  std::vector<std::string> notes;  // what a user should know (missing ranks, one step only …)
+  std::uint32_t warmup_steps{};        // leading steps that are excluded from the answer
+  std::vector<std::uint8_t> measured;  // per detected step: 1 if it is steady and is measured
+  bool truncated{};  // a recording ends early (crash, kill): the ends of the ranks may not match
+  std::vector<std::string> notes;  // shown to the user (missing ranks, only one step …)
 
   std::size_t steps() const { return measured.size(); }
   std::int32_t gpus() const {

@@ -1,4 +1,12 @@
-// How long a collective or a message takes on a cluster. The simulator knows only this.
+// Predicts how long a collective or a point-to-point message takes on a cluster. This is the only
+// interface between the simulator and the network model.
+//
+//   auto network = network::make_network(cluster);
+//   auto time = network->collective(Collective{.bytes = 1 << 30}, ranks);
+//
+// A Network does not change after it is made and may be used from several threads. The predicted
+// times are those of an otherwise idle network; load() and port_capacity() let the simulator slow
+// down communications that run at the same time.
 #pragma once
 
 #include <array>
@@ -19,38 +27,40 @@ struct CollectiveTime {
   double ns{}, low_ns{}, high_ns{};
   estimate::Origin origin{estimate::Origin::first_principles};
   std::string algorithm, protocol;  // "ring", "tree", "nvls", …; "ll", "ll128", "simple"
-  int channels{};                   // ≈ SMs taken from computation
+  int channels{};                   // NCCL channels; each takes about one SM away from computation
 };
 
-// One message of a group of point-to-point calls; ranks are of the whole job.
+// One message of a group of point-to-point calls. `from` and `to` are ranks of the job.
 struct Message {
   std::int32_t from{}, to{};
   std::int64_t bytes{};
 };
 
-// Where a GPU's traffic passes: its link inside the island, its share of the machine's cards, its
-// share of the leaf switch's trunk to the spine; each out and in.
+// The places at which the traffic of a GPU can be limited, each in both directions: its link inside
+// the NVLink domain, its share of the network cards of the node, and its share of the connection
+// from the leaf switch to the spine.
 enum Port : std::uint8_t { link_out, link_in, card_out, card_in, trunk_up, trunk_down };
 inline constexpr std::size_t port_count = 6;
 using Ports = std::array<double, port_count>;
 
-// What one communication puts on the ports of one GPU.
+// The traffic that one communication causes at the ports of one GPU.
 struct Load {
-  double bytes{};  // of the whole communication
-  Ports weight{};  // bytes through the port for each of those
+  double bytes{};  // size of the communication
+  Ports weight{};  // bytes that pass the port per byte of that size
 };
 
 class Network {
  public:
   virtual ~Network() = default;
-  // `ranks`: the members, as ranks of the job, in communicator order; placement is rank /
-  // gpus_per_node.
+  // `ranks` are the members in communicator order, as ranks of the job. Rank r is placed on node
+  // r / gpus_per_node.
   virtual CollectiveTime collective(const Collective& op,
                                     std::span<const std::int32_t> ranks) const = 0;
   virtual CollectiveTime messages(std::span<const Message> group) const = 0;
 
-  // For what runs at the same time on one GPU: each port is shared max-min fairly (max_min.h).
-  // Bytes per ns; 0: the port does not limit. A network that does not say shares nothing.
+  // Communications that run at the same time on one GPU share each port max-min fairly
+  // (network/max_min.h). Capacities are in bytes per ns; 0 means that the port is not a limit. By
+  // default nothing is shared.
   virtual Ports port_capacity() const { return {}; }
   virtual Load load(const Collective&, std::span<const std::int32_t> /*ranks*/,
                     std::int32_t /*at*/) const {
@@ -59,7 +69,7 @@ class Network {
   virtual Load load(std::span<const Message>, std::int32_t /*at*/) const { return {}; }
 };
 
-// `environment`: recorded NCCL_* variables that change the choice of algorithm.
+// `environment` holds the recorded NCCL_* variables, which may change the choice of algorithm.
 std::unique_ptr<Network> make_network(const catalog::Cluster& cluster,
                                       const std::map<std::string, std::string>& environment = {});
 

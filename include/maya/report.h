@@ -1,11 +1,12 @@
-// What a simulated job tells its user: a Prediction, and the forms it is read in.
+// The answer for the user: a Prediction, computed from a simulated job, and the formats it is
+// written in (terminal, JSON, HTML, traces).
 //
 //   Prediction p = report::predict(job, timeline, models, cluster);
 //   fmt::print("{}", report::summary(p));
 //   write(directory + "/prediction.json", report::to_json(p));
 //
-// Times are milliseconds and sizes bytes, as in prediction.json (version 1: fields may be added,
-// never renamed).
+// Times are in milliseconds and sizes in bytes, as in prediction.json. The version of that file is
+// 1: fields may be added, never renamed. docs/prediction.md describes each field.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,10 @@ struct StepTime {
   std::string found_by;  // "annotation", "optimizer", "period", "user", "whole_run"
 };
 
-// Mean over the ranks. compute + exposed_communication + copy + idle = step, up to what overlaps
-// copies; host_bound is the part of idle in which the host had not issued work yet. Parts of
-// exposed_communication in which nothing was transferred: pipeline_bubble (a stage waited for
-// another stage) and waiting (for slower ranks).
+// Means over the ranks. compute + exposed_communication + copy + idle = step. host_bound is the
+// part of idle in which the host had not issued work yet. pipeline_bubble (a stage waited for
+// another stage) and waiting (a rank waited for slower ranks) are the parts of
+// exposed_communication in which no data was transferred.
 struct BreakdownMs {
   double compute{}, communication{}, exposed_communication{}, copy{}, idle{}, host_bound{};
   double pipeline_bubble{}, waiting{};
@@ -41,20 +42,21 @@ struct BreakdownMs {
 struct RankMemory {
   std::int32_t rank{};
   std::int64_t peak_bytes{};          // what nvidia-smi would show at the peak
-  std::int64_t reserved_bytes{};      // peak of what the program took (torch: max_memory_reserved)
+  std::int64_t reserved_bytes{};      // peak of the program's allocations (max_memory_reserved)
   std::int64_t context_bytes{};       // CUDA context, modules
   std::int64_t communicator_bytes{};  // NCCL's buffers
   std::int64_t capacity_bytes{};      // the GPU's memory
-  // Times the allocator ran out, gave back its cache and went on: the step is slower for it.
+  // How often PyTorch's allocator ran out of memory, released its cache and tried again. Each retry
+  // slows the step down.
   std::uint32_t allocator_retries{};
 };
 
 // One stage of a pipeline.
 struct PipelineStage {
-  std::int32_t rank{};      // its rank in the pipeline of rank 0
-  std::int32_t ranks{};     // how many ranks of the job are at this stage
-  std::int32_t stand_in{};  // the recorded rank whose work it does
-  bool recorded{};          // false: the stage did not run, its order was worked out
+  std::int32_t rank{};      // the rank of this stage in the pipeline that rank 0 belongs to
+  std::int32_t ranks{};     // number of ranks of the job at this stage
+  std::int32_t stand_in{};  // the recorded rank whose recording is used
+  bool recorded{};          // false: the stage did not run; the order of its work was derived
 };
 
 struct MemoryPart {
@@ -65,11 +67,11 @@ struct MemoryPart {
 struct OutOfMemory {
   std::int32_t rank{};
   std::int64_t requested_bytes{}, in_use_bytes{}, capacity_bytes{};
-  bool during_run{};             // the emulated GPU refused; else a what-if on a smaller GPU
+  bool during_run{};             // an allocation failed in the run; else a what-if does not fit
   std::string where{};           // "in the first forward pass"; empty: not known
-  std::int64_t missing_bytes{};  // it does not fit by at least so much
-  std::optional<std::int64_t> estimated_missing_bytes{};  // … and probably by so much
-  std::vector<MemoryPart> in_use{};                       // what the memory was taken for
+  std::int64_t missing_bytes{};  // lower bound of what is missing
+  std::optional<std::int64_t> estimated_missing_bytes{};  // estimate of what is missing
+  std::vector<MemoryPart> in_use{};                       // what the memory was used for
 };
 
 struct Cost {
@@ -89,14 +91,15 @@ struct KernelShare {
   std::uint64_t count{};  // launches in the measured steps, over all ranks
 };
 
-// Shares of predicted GPU time by where its duration comes from; they sum to one.
+// Shares of the predicted GPU time by the origin of the durations (estimate::Origin). They sum to
+// one.
 struct Coverage {
   double measured{}, fitted{}, first_principles{}, unknown{};
   std::vector<KernelShare> unknown_kernels;
   std::vector<trace::Count> unimplemented_calls;
 };
 
-// One of the largest costs of a step, and what would help.
+// One of the largest costs of a step, and advice how to reduce it.
 struct LargestCost {
   std::string what;
   double ms{};     // on the critical path of a step
@@ -104,18 +107,18 @@ struct LargestCost {
   std::string help;
 };
 
-// Time of one family of work on the critical path of a step, with its 80 % interval. Two
-// configurations of a job share the error of a family, so that their difference is known better
-// than either.
+// Time of one family of work on the critical path of a step, with its 80 % interval. The error of a
+// family is the same in two configurations of a job, so their difference is more accurate than
+// either of them.
 struct FamilyCost {
   std::string family;
   double ms{}, low_ms{}, high_ms{};
 };
 
-// What was assumed because it cannot be known.
+// Something that was assumed because it cannot be known.
 struct Assumption {
   std::string what;
-  std::optional<double> share;  // of the step that depends on it; none: not known
+  std::optional<double> share;  // share of the step that depends on it; nullopt: not known
 };
 
 // Device time of one op of the job, per step, mean over the ranks.
@@ -129,14 +132,14 @@ struct OpCost {
 struct Prediction {
   std::string command, cluster, gpu;
   std::int32_t world_size{1};
-  std::int32_t gpus{1};  // more than ranks where a process drives several
+  std::int32_t gpus{1};  // more than world_size if a process drives several
   std::int32_t rank_classes{1};
   std::vector<std::pair<std::string, std::string>> settings;  // what-ifs, as given to --set
-  std::optional<StepTime> step;  // none when the run ended before a step was done …
-  std::string no_step;           // … and then what happened, in one sentence
+  std::optional<StepTime> step;  // nullopt if the run ended before a step was complete
+  std::string no_step;           // in that case, one sentence that says what happened
   BreakdownMs breakdown;
-  double flops_per_step{};    // matrix work (GEMM, convolution, attention …) of all ranks
-  std::optional<double> mfu;  // against the GPU's dense peak for `mfu_dtype`
+  double flops_per_step{};    // of GEMMs, convolutions, attention …, over all ranks
+  std::optional<double> mfu;  // relative to the GPU's dense peak for `mfu_dtype`
   std::string mfu_dtype;
   std::optional<Throughput> throughput;
   std::vector<RankMemory> memory;     // every rank of the job, ascending
@@ -147,13 +150,14 @@ struct Prediction {
   std::vector<LargestCost> largest_costs;  // at most three
   std::vector<OpCost> ops;                 // by descending time, at most fifty
   std::vector<FamilyCost> families;        // of the critical path, by descending time
-  double common_error{};  // share of the step by which all families may be off together
+  double common_error{};  // error that all families have in common, as a share of the step
   std::vector<Assumption> assumptions;
-  std::vector<std::string> notes;  // what a user should know
+  std::vector<std::string> notes;  // shown to the user
 };
 
-// Work of a step when the user says so; else it is read off the loss, where there is one.
-struct Work {
+// The number of tokens, images or samples of a step, as given by the user. Without it the number is
+// derived from the shape of the loss or the input.
+struct StepUnits {
   std::string unit;
   double per_step{};
 };
@@ -165,12 +169,13 @@ struct Models {
 
 struct Ending;  // report/ending.h
 
-// `ending`: how the command ended, where it did not end well.
+// `ending` describes how the command ended if it failed; null if it succeeded.
 Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
-                   const catalog::Cluster& cluster, const std::optional<Work>& work = {},
+                   const catalog::Cluster& cluster, const std::optional<StepUnits>& units = {},
                    const Ending* ending = nullptr);
 
 std::string to_json(const Prediction& prediction);
+// `where` names the file in error messages.
 Result<Prediction> from_json(const std::string& text, const std::string& where);
 
 struct Style {
@@ -178,28 +183,30 @@ struct Style {
   bool unicode{true};
   int width{100};
 };
-// What a terminal can show, from the stream and the environment (NO_COLOR, TERM, LC_ALL).
+// The style that the terminal supports, from stdout and the environment (NO_COLOR, TERM, LC_ALL).
 Style style_of_stdout();
 
-// A page a person reads in ten seconds, at most 40 lines.
+// The summary that `maya run` prints: at most 40 lines.
 std::string summary(const Prediction& prediction, const Style& style = {});
 
-// Two or more predictions side by side; the first is what the others are compared with.
+// Two or more predictions side by side. The others are compared with the first.
 std::string comparison(const std::vector<std::pair<std::string, Prediction>>& runs,
                        const Style& style = {});
 
-// --- Timelines. They need a timeline with its spans kept (simulate::Options::keep_spans).
+// --- Traces. They need a timeline that was simulated with simulate::Options::keep_spans. Each
+// function returns the bytes of the file.
 
-// Bytes of the file. Jobs of more than sixteen ranks show one rank of each class.
+// Jobs of more than sixteen ranks show one rank of each class.
 std::string perfetto_trace(const job::Job& job, const simulate::Timeline& timeline);
 std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline);
 std::string csv_trace(const job::Job& job, const simulate::Timeline& timeline);
 // MLCommons Chakra execution trace of one rank: GlobalMetadata, then Nodes, length-delimited.
 std::string chakra_trace(const job::Job& job, const simulate::Timeline& timeline,
                          std::int32_t rank);
-// comm_groups.json for ASTRA-sim: the communicators by the number the nodes call them.
+// comm_groups.json for ASTRA-sim: the members of each communicator, by the number that the nodes of
+// chakra_trace() use.
 std::string chakra_groups(const job::Job& job);
-// A page without external resources.
+// report.html: one self-contained page without external resources.
 std::string html_page(const Prediction& prediction, const job::Job& job,
                       const simulate::Timeline& timeline);
 

@@ -18,7 +18,7 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   operator int() const { return number_; }
-  // Errors of a network file system may come as late as here.
+  // A network file system may report write errors only at close.
   bool close() {
     const int number = number_;
     number_ = -1;
@@ -45,7 +45,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// /dev/stdout and the like: there is nothing to replace.
+// /dev/stdout and similar paths cannot be replaced atomically.
 bool is_stream(const std::string& path) {
   struct stat info {};
   return (path.starts_with("/dev/") || path.starts_with("/proc/")) &&

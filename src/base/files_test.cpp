@@ -26,20 +26,20 @@ class Files : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(Files, WhatIsWrittenIsRead) {
+TEST_F(Files, ReadReturnsWhatWasWritten) {
   ASSERT_TRUE(write_file(in("a"), "one"));
   ASSERT_TRUE(write_file(in("a"), "two"));
   EXPECT_EQ(text("a"), "two");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "nothing else is left";
 }
 
-TEST_F(Files, AFileIsAsPrivateAsItsDirectory) {
+TEST_F(Files, PermissionsFollowTheDirectory) {
   fs::permissions(folder_, fs::perms::owner_all);
   ASSERT_TRUE(write_file(in("a"), "x"));
   EXPECT_EQ(fs::status(in("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
-TEST_F(Files, ASymbolicLinkIsReplacedAndNotFollowed) {
+TEST_F(Files, SymbolicLinkIsReplacedNotFollowed) {
   ASSERT_TRUE(write_file(in("victim"), "theirs"));
   fs::create_symlink(in("victim"), in("a"));
   ASSERT_TRUE(write_file(in("a"), "ours"));
@@ -47,7 +47,7 @@ TEST_F(Files, ASymbolicLinkIsReplacedAndNotFollowed) {
   EXPECT_EQ(text("a"), "ours");
 }
 
-TEST_F(Files, AFullDiskLeavesTheOldBytes) {
+TEST_F(Files, FullDiskKeepsTheOldBytes) {
   ASSERT_TRUE(write_file(in("a"), "old"));
   signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -63,7 +63,7 @@ TEST_F(Files, AFullDiskLeavesTheOldBytes) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(Files, OnlyRegularFilesUpToALimitAreRead) {
+TEST_F(Files, SpecialAndLargeFilesAreRejected) {
   ASSERT_EQ(mkfifo(in("fifo").c_str(), 0600), 0);
   for (const std::string& path :
        {in("fifo"), std::string("/dev/zero"), in("missing"), folder_.string()})

@@ -20,13 +20,14 @@ std::string lower(std::string_view text) {
 // Characters of an option's or variable's name.
 bool of_a_name(char c) { return alnum(c) || c == '_' || c == '-' || c == '.'; }
 
-// What ends a value that is not quoted.
+// Characters that end an unquoted value.
 bool ends_value(char c) {
   return space(c) || c == '"' || c == '\'' || c == ',' || c == ';' || c == ')' || c == '}' ||
          c == ']' || c == '&' || c == '|';
 }
 
-// Random strings change between letters, digits and cases all the time; names and paths do not.
+// Random strings switch between letters, digits, upper and lower case much more often than names
+// and paths do.
 bool looks_random(std::string_view piece) {
   if (piece.size() < 20) return false;
   auto kind = [](char c) {
@@ -70,7 +71,7 @@ bool is_secret_value(std::string_view name, std::string_view value) {
                               [](char c) { return digit(c) || c == '.' || c == ',' || c == '-'; });
 }
 
-// Masks random strings and tokens of known services wherever they stand.
+// Masks random strings and tokens of known services anywhere in the text.
 std::string mask_random(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
@@ -122,7 +123,8 @@ std::string mask_urls(std::string_view text) {
   }
 }
 
-// name=value, name: value, name="value", --name value: the value of a name that says credential.
+// Masks the values of names that denote a credential: name=value, name: value, name="value",
+// --name value.
 std::string mask_named(std::string_view text) {
   std::string out;
   std::size_t i = 0;
@@ -138,7 +140,7 @@ std::string mask_named(std::string_view text) {
     i = end;
     const bool bearer = lower(name) == "bearer" || lower(name) == "basic";
     if (!bearer && !names_a_secret(name)) continue;
-    // Closing quote of a name in JSON, then the separator.
+    // In JSON the name is followed by its closing quote.
     std::size_t at = i;
     if (at < text.size() && (text[at] == '"' || text[at] == '\'')) ++at;
     while (at < text.size() && space(text[at])) ++at;
@@ -182,7 +184,7 @@ bool names_a_secret(std::string_view name) {
   if (std::any_of(last.begin(), last.end(),
                   [&](std::string_view part) { return word.ends_with(part); }))
     return true;
-  // As a word of its own in the middle: AUTH_HEADER, --token-value.
+  // The word may also be in the middle of a name: AUTH_HEADER, --token-value.
   std::string part;
   for (char c : std::string(name) + "_") {
     if (alnum(c)) {
@@ -199,7 +201,7 @@ std::string without_secrets(std::string_view command) { return masked(command); 
 
 std::vector<std::string> without_secrets(const std::vector<std::string>& words) {
   std::vector<std::string> out;
-  std::string_view option;  // the word before, if it is an option that wants a credential
+  std::string_view option;  // the previous word, if it is an option whose value is a credential
   for (const std::string& word : words) {
     if (!option.empty() && !word.starts_with('-')) {
       out.emplace_back(is_secret_value(option, word) ? std::string(mask) : word);

@@ -33,7 +33,7 @@ TEST(Secrets, CommandsInsideAWordAreSearched) {
             "curl -H Authorization: Bearer ***");
 }
 
-TEST(Secrets, PasswordsInAddressesAreMasked) {
+TEST(Secrets, PasswordsInUrlsAreMasked) {
   EXPECT_EQ(words({"--db", "postgres://me:hunter2@host:5432/runs"}),
             "--db postgres://me:***@host:5432/runs");
 }
@@ -44,7 +44,7 @@ TEST(Secrets, StringsThatLookRandomAreMasked) {
             "x ***");
 }
 
-TEST(Secrets, OrdinaryCommandsStay) {
+TEST(Secrets, OrdinaryCommandsAreNotChanged) {
   for (const char* text :
        {"torchrun --nproc-per-node 8 train.py --hidden 4096 --num-key-value-heads 8",
         "train.py --pad-token-id 128001 --tokens-per-batch 4096 --max-tokens=2048 --key-dim=64",

@@ -33,8 +33,8 @@ void append_code_point(std::string& out, std::uint32_t point) {
   out += '}';
 }
 
-// Length of the UTF-8 sequence at the front and its code point; 0 if it is none (overlong forms,
-// surrogates and values above U+10FFFF are none).
+// Length and code point of the UTF-8 sequence at the front. The length is 0 if there is no valid
+// sequence; overlong forms, surrogates and values above U+10FFFF are not valid.
 std::size_t sequence(std::string_view text, std::uint32_t& point) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const std::size_t length = lead < 0x80       ? 1
@@ -55,8 +55,8 @@ std::size_t sequence(std::string_view text, std::uint32_t& point) {
   return length;
 }
 
-// Bidirectional controls, zero-width characters, line and paragraph separators, byte order mark,
-// tags: what a reader cannot see, or what reorders what he sees.
+// Characters that are invisible or reorder the text: bidirectional controls, zero-width characters,
+// line and paragraph separators, byte order marks, tags.
 bool hidden(std::uint32_t point) {
   return (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
          (point >= 0x2060 && point <= 0x206f) || point == 0x61c || point == 0xfeff ||

@@ -36,7 +36,7 @@ bool compared(Kind kind) {
   }
 }
 
-// What a record asks, in terms that ranks of different stages share.
+// Describes a record in terms that are the same on ranks of different stages.
 class Terms {
  public:
   explicit Terms(const trace::Recording& recording) : recording_(recording) {
@@ -75,7 +75,8 @@ class Terms {
   std::uint64_t thread(const Record& r) { return number(threads_, r.thread); }
 
  private:
-  // Ids differ between processes (a default stream has the number of its device): by appearance.
+  // Ids differ between processes (the id of a default stream is the number of its device), so they
+  // are numbered in order of first appearance.
   static std::uint64_t number(std::map<std::uint32_t, std::uint64_t>& numbers, std::uint32_t id) {
     return numbers.try_emplace(id, numbers.size()).first->second;
   }
@@ -86,14 +87,14 @@ class Terms {
   std::map<std::uint32_t, std::uint64_t> threads_, streams_;
 };
 
-// A recording as it is compared: one number per record that counts.
+// A recording in the form that is compared: one number per relevant record.
 struct Tokens {
   std::vector<std::uint64_t> hash;
   std::vector<std::uint32_t> record;
-  std::vector<std::uint32_t> cuts;  // tokens at which a block begins; the end of the last
+  std::vector<std::uint32_t> cuts;  // first token of each block, then the end of the last block
 };
 
-// Of the group that a record opens: the record behind it, if messages are in it.
+// If a record opens a group that contains messages: the record after the group.
 std::optional<std::size_t> end_of_messages(const std::vector<Record>& records, std::size_t i) {
   if (records[i].kind == Kind::point_to_point) return i + 1;
   if (records[i].kind != Kind::group_begin) return std::nullopt;
@@ -132,16 +133,16 @@ Tokens tokens_of(const trace::Recording& recording) {
   return tokens;
 }
 
-// Whatever their order: Python may go through the parameters of a layer in another one each time.
+// Does not depend on the order: Python may visit the parameters of a layer in a different order
+// each time.
 std::uint64_t hash_of(std::span<const std::uint64_t> tokens) {
   std::uint64_t h = 0;
   for (std::uint64_t token : tokens) h += mix(token, 1);
   return h;
 }
 
-// Blocks that no message happens to separate in one place, but does in another (a forward pass and
-// the backward pass behind it, several updates of gradients): a block that consists of other blocks
-// is several.
+// Splits a block that consists of other blocks. A message may separate two blocks in one place and
+// not in another: a forward pass and the following backward pass, or several gradient updates.
 class Parts {
  public:
   void add(const Tokens& tokens) {
@@ -152,7 +153,7 @@ class Parts {
     }
   }
 
-  // Where each kind is to be cut, after all were added.
+  // Determines where each kind of block is split. Called after all blocks were added.
   void find() {
     std::vector<std::pair<std::uint64_t, std::span<const std::uint64_t>>> by_length(kinds_.begin(),
                                                                                     kinds_.end());
@@ -186,7 +187,7 @@ class Parts {
   }
 
  private:
-  // The cuts inside a block, if shorter ones make it up; the longest first part wins.
+  // Where to split a block that consists of shorter ones; the longest possible first part is used.
   std::vector<std::uint32_t> parts_of(std::span<const std::uint64_t> block) const {
     constexpr std::uint32_t nowhere = UINT32_MAX;
     std::vector<std::uint32_t> from(block.size() + 1, nowhere);
@@ -213,8 +214,8 @@ class Parts {
   std::size_t longest_{};
 };
 
-// Records that are not compared stand between those that are: memory is taken for what comes next,
-// and given back after what was.
+// Assigns the records that are not compared: an allocation belongs to the next compared record, a
+// release to the previous one.
 Blocks blocks_of(const trace::Recording& recording, const Tokens& tokens) {
   const std::vector<Record>& records = recording.records;
   auto takes_memory = [&](std::size_t i) {

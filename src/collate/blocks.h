@@ -1,5 +1,6 @@
-// A recording cut where a pipeline's schedule may put its pieces in another order: before and after
-// messages, and where another thread goes on (backward passes run in a thread of their own).
+// Divides a recording into blocks that the schedule of a pipeline may execute in another order.
+// Blocks end before and after messages, and where another thread continues (backward passes run in
+// a thread of their own).
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,15 @@
 namespace maya::collate {
 
 struct Blocks {
-  std::vector<std::uint32_t> begin;    // record at which each block begins; the end of the last
-  std::vector<std::uint32_t> letters;  // equal for blocks that ask the same of the device
-  // Per record: what the last record before it in its block asks for; 0 at the beginning.
+  std::vector<std::uint32_t> begin;    // first record of each block, then the end of the last block
+  std::vector<std::uint32_t> letters;  // one per block; equal for blocks with identical work
+  // Per record: a hash of the previous record in the same block; 0 at the beginning of a block.
   std::vector<std::uint64_t> place;
 };
 
-// Cuts several recordings and numbers their blocks alike. Left out of the comparison: host times,
-// memory, annotations, the numbers of events, and the place of the rank itself (peers count as
-// distances).
+// Divides several recordings into blocks with the same letters. Host times, memory, annotations,
+// ids of events and the rank itself are not compared; peers are compared by their distance from the
+// rank.
 std::vector<Blocks> cut_alike(std::span<const trace::Recording* const> recordings);
 
 }  // namespace maya::collate

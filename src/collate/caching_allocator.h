@@ -1,12 +1,13 @@
-// PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp) with its default settings: which
-// segments it asks of the device for a sequence of tensors that come and go.
+// A model of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp) with default settings.
+// It computes which segments the allocator requests from the device for a sequence of tensor
+// allocations and releases.
 //
-// Sizes are multiples of 512 bytes. Tensors up to 1 MiB are cut from segments of 2 MiB, up to
-// 10 MiB from segments of 20 MiB, larger ones get a segment of their own, a multiple of 2 MiB. The
-// smallest free piece of the same stream that is large enough is taken, the lowest address among
-// equals; what is left of it stays free, unless that is less than 512 bytes (small) or not more
-// than 1 MiB (large). Neighbours that are free join. Segments are never given back here: that
-// happens when the device is full.
+// Sizes are rounded up to multiples of 512 bytes. Tensors of up to 1 MiB are placed in segments of
+// 2 MiB, tensors of up to 10 MiB in segments of 20 MiB. Larger tensors get a segment of their own,
+// whose size is a multiple of 2 MiB. The allocator uses the smallest free block of the same stream
+// that is large enough, and the lowest address among equal ones. The rest of the block stays free,
+// unless it is smaller than 512 bytes (small pool) or at most 1 MiB (large pool). Adjacent free
+// blocks are merged. This model never releases segments; PyTorch does that when the device is full.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace maya::collate {
 
 class CachingAllocator {
  public:
-  // Returns the bytes of the new segment that was needed, or 0. `tensor` is any number that is not
-  // in use.
+  // Returns the size of the new segment in bytes, or 0 if no new segment was needed. `tensor` is
+  // any number that is not in use.
   std::uint64_t allocate(std::uint64_t tensor, std::uint64_t bytes, std::uint16_t stream);
   void release(std::uint64_t tensor);
 
@@ -30,7 +31,7 @@ class CachingAllocator {
   struct Block {
     std::uint64_t bytes{};
     std::uint16_t stream{};
-    bool small{}, free{}, first{};  // first: of its segment
+    bool small{}, free{}, first{};  // first: at the beginning of its segment
   };
   using Blocks = std::map<std::uint64_t, Block>;  // by address
   using Key = std::tuple<bool, std::uint16_t, std::uint64_t, std::uint64_t>;

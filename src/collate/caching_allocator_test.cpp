@@ -7,19 +7,19 @@ namespace {
 
 constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
 
-TEST(CachingAllocator, SegmentsByTheSizeOfTheTensor) {
+TEST(CachingAllocator, SegmentSizeDependsOnTensorSize) {
   CachingAllocator a;
-  EXPECT_EQ(a.allocate(1, 100, 0), 2 * mib);  // small ones share two MiB
+  EXPECT_EQ(a.allocate(1, 100, 0), 2 * mib);  // small tensors share a segment of 2 MiB
   EXPECT_EQ(a.allocate(2, mib, 0), 0u);
   EXPECT_EQ(a.allocate(3, mib, 0), 2 * mib);       // 1023.5 KiB were left
-  EXPECT_EQ(a.allocate(4, mib + 1, 0), 20 * mib);  // those up to ten share twenty
+  EXPECT_EQ(a.allocate(4, mib + 1, 0), 20 * mib);  // up to 10 MiB share a segment of 20 MiB
   EXPECT_EQ(a.allocate(5, 9 * mib, 0), 0u);
   EXPECT_EQ(a.allocate(6, 10 * mib, 0), 10 * mib);  // what was left is 10 MiB less 1.5 KiB
   EXPECT_EQ(a.allocate(7, 33 * mib + 1, 0), 34 * mib);
   EXPECT_EQ(a.reserved(), 68 * mib);
 }
 
-TEST(CachingAllocator, TheSmallestFreePieceIsTakenAndNeighboursJoin) {
+TEST(CachingAllocator, UsesTheSmallestFreeBlockAndMergesNeighbours) {
   CachingAllocator a;
   EXPECT_EQ(a.allocate(1, 6 * mib, 0), 20 * mib);
   EXPECT_EQ(a.allocate(2, 4 * mib, 0), 0u);
@@ -32,7 +32,7 @@ TEST(CachingAllocator, TheSmallestFreePieceIsTakenAndNeighboursJoin) {
   EXPECT_EQ(a.reserved(), 20 * mib);
 }
 
-TEST(CachingAllocator, ALargePieceIsNotCutForLessThanAMebibyte) {
+TEST(CachingAllocator, LargeBlockIsNotSplitIfAtMostOneMebibyteRemains) {
   CachingAllocator a;
   EXPECT_EQ(a.allocate(1, 20 * mib, 0), 20 * mib);
   a.release(1);

@@ -42,8 +42,8 @@ Status check_identities(const std::vector<trace::Recording>& recordings, std::in
   return {};
 }
 
-// The recorded member that stands for a rank: whom the user named, else the one at the same place
-// of the grid, else the nearest below.
+// The recorded member whose recording is used for a rank: the one that the user named, else the one
+// with the same coordinates in the grid, else the nearest one below.
 std::size_t stand_in(const std::vector<Member>& members, const std::vector<std::int32_t>& recorded,
                      const Grid* grid, std::int32_t rank, const Options& options) {
   std::int32_t named = -1;
@@ -56,7 +56,7 @@ std::size_t stand_in(const std::vector<Member>& members, const std::vector<std::
   return above == recorded.begin() ? 0 : static_cast<std::size_t>(above - recorded.begin() - 1);
 }
 
-// Stages of a pipeline that did not run, worked out from those that did.
+// Adds the stages of a pipeline that did not run, derived from those that did.
 void add_derived_stages(std::vector<trace::Recording>& recordings,
                         std::map<std::int32_t, std::int32_t>& derived_from,
                         std::vector<std::string>& notes) {
@@ -70,7 +70,7 @@ void add_derived_stages(std::vector<trace::Recording>& recordings,
             [](const auto& a, const auto& b) { return a.identity.rank < b.identity.rank; });
 }
 
-// Messages with ranks that nobody recorded cannot be late.
+// Messages from ranks without a recording are never late in the simulation: adds a note about them.
 void note_unrecorded_partners(job::Job& job, const std::vector<Member>& members) {
   std::set<std::int32_t> missing;
   for (const Member& member : members)
@@ -82,18 +82,17 @@ void note_unrecorded_partners(job::Job& job, const std::vector<Member>& members)
   if (missing.empty()) return;
   const std::size_t shown = std::min<std::size_t>(missing.size(), 4);
   job.notes.push_back(fmt::format(
-      "recorded ranks exchange messages with {} that were not recorded ({}{}); those are taken to "
-      "be "
-      "always in time, so the waiting of a pipeline is missing: record them too (--ranks unique)",
-      missing.size(),
+      "recorded ranks exchange messages with {} unrecorded rank{} ({}{}), assumed to be always "
+      "ready, so the pipeline bubble is missing: record them too (--ranks unique)",
+      missing.size(), missing.size() == 1 ? "" : "s",
       fmt::join(missing.begin(), std::next(missing.begin(), static_cast<std::ptrdiff_t>(shown)),
                 ", "),
       shown < missing.size() ? ", …" : ""));
 }
 
-// A communicator's member that was not recorded meets the others on the slot its stand-in uses for
-// the same purpose: the same slot within a class; else the one of the same size and kind. Without
-// any it counts as simultaneous.
+// Finds the slots of members that were not recorded: the slot that the stand-in uses for the same
+// purpose. Within a class this is the same slot, else the slot of a communicator of the same size
+// and kind. A member for which no slot is found is assumed to arrive on time.
 void place_stand_ins(job::Job& job, const std::vector<Member>& members) {
   for (job::Communicator& communicator : job.communicators) {
     int known = -1;
@@ -160,13 +159,14 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   if (recorded_ranks < static_cast<std::size_t>(job.world_size)) {
     grid = Grid::find(members, job.communicators, job.world_size);
     job.notes.push_back(fmt::format(
-        "{} of {} ranks were recorded; each other rank is taken to do what {} did", recorded_ranks,
-        job.world_size,
+        "{} of {} ranks were recorded; each other rank is assumed to do the same work as {}",
+        recorded_ranks, job.world_size,
         !options.stand_in.empty() ? "its stand-in"
         : !grid                   ? "the nearest recorded rank below it"
         : grid->axes().size() == 1
             ? "a recorded one"
-            : fmt::format("the one at its place of the grid, {} (inside first)", grid->text())));
+            : fmt::format("the recorded one at its place in the process grid, {} (innermost first)",
+                          grid->text())));
   }
   const Grid* cut = grid ? &*grid : nullptr;
   place_members(job.communicators, cut, job.world_size, job.notes);

@@ -23,7 +23,7 @@ std::vector<trace::Recording> ranks_of(int world,
 
 std::string message(const Result<job::Job>& result) { return result ? "" : result.error().message; }
 
-TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
+TEST(Collate, RanksWithIdenticalWorkAndDifferentHostTimesAreOneClass) {
   auto job = collate(ranks_of(8, [](RecordingBuilder& r, int rank, int) {
     auto world = r.communicator(1, {0, 1, 2, 3, 4, 5, 6, 7});
     r.host(static_cast<std::uint32_t>(100 + rank * 7));
@@ -42,9 +42,9 @@ TEST(Collate, RanksThatDoTheSameAreOneClassWhateverTheirHostTimes) {
   EXPECT_EQ(job->found_by, job::StepsFoundBy::optimizer);
 }
 
-TEST(Collate, NumbersAProcessGivesItselfDoNotMatter) {
-  // The default stream of device n is stream n, announced for all devices but the first; threads,
-  // events and streams are numbered as they come.
+TEST(Collate, IdsOfStreamsThreadsAndEventsDoNotMatter) {
+  // The default stream of device n is stream n, with a stream_create record for all devices except
+  // the first. Threads, events and streams are numbered in order of appearance.
   auto job = collate(ranks_of(4, [](RecordingBuilder& r, int rank, int) {
     auto world = r.communicator(1, {0, 1, 2, 3});
     auto own = static_cast<std::uint16_t>(rank), side = static_cast<std::uint16_t>(10 + rank);
@@ -96,7 +96,7 @@ TEST(Collate, RingOfEqualRanksFoldsAlthoughPeersDiffer) {
   EXPECT_EQ(job->classes.size(), 1u);
 }
 
-TEST(Collate, PlacementSplitsClassesThatMeetAcrossNodes) {
+TEST(Collate, PlacementSplitsClassesThatCommunicateAcrossNodes) {
   auto write = [](RecordingBuilder& r, int rank, int) {
     int pair = rank / 2;  // pairs {0,1}, {2,3}, {4,5}
     auto c = r.communicator(1 + static_cast<std::uint64_t>(pair), {2 * pair, 2 * pair + 1});
@@ -105,11 +105,11 @@ TEST(Collate, PlacementSplitsClassesThatMeetAcrossNodes) {
   collate::Options options;
   options.gpus_per_node = 2;
   EXPECT_EQ(collate(ranks_of(6, write), options)->classes.size(), 1u);
-  options.gpus_per_node = 3;  // {2,3} lies across
+  options.gpus_per_node = 3;  // {2,3} is on two nodes
   EXPECT_EQ(collate(ranks_of(6, write), options)->classes.size(), 2u);
 }
 
-TEST(Collate, MismatchNamesRankCommunicatorSequenceAndOp) {
+TEST(Collate, ErrorOfAMismatchNamesRankCommunicatorSequenceAndOp) {
   auto job = collate(ranks_of(2, [](RecordingBuilder& r, int rank, int) {
     auto c = r.communicator(0xabc, {0, 1});
     r.collective(c, 100).collective(c, rank == 0 ? 200 : 300);
@@ -149,7 +149,7 @@ TEST(Collate, CutOffRecordingIsANote) {
   EXPECT_EQ(job->classes[0].step_begin.size(), job->classes[1].step_begin.size());
 }
 
-TEST(Collate, AGpuTouchedInPassingIsAnotherRanks) {
+TEST(Collate, GpuThatIsOnlyTouchedOnceIsNotCounted) {
   for (bool in_passing : {true, false}) {
     RecordingBuilder r;
     for (int step = 0; step < 30; ++step) {
@@ -166,7 +166,7 @@ TEST(Collate, AGpuTouchedInPassingIsAnotherRanks) {
   }
 }
 
-TEST(Collate, UnrecordedRanksAreStoodInFor) {
+TEST(Collate, UnrecordedRanksUseRecordingsOfStandIns) {
   // 16,384 ranks, two pipeline stages, one recording each.
   std::vector<trace::Recording> recordings;
   for (int rank : {0, 8192}) {
@@ -189,7 +189,7 @@ TEST(Collate, UnrecordedRanksAreStoodInFor) {
   EXPECT_FALSE(job->notes.empty());
 }
 
-TEST(Collate, DifferentJobsAreRefused) {
+TEST(Collate, RecordingsOfDifferentJobsAreRejected) {
   auto recordings = ranks_of(2, [](RecordingBuilder& r, int, int) { r.kernel(1); });
   recordings[1].identity.world_size = 4;
   EXPECT_NE(message(collate(std::move(recordings))).find("different jobs"), std::string::npos);
@@ -199,7 +199,7 @@ TEST(Collate, DifferentJobsAreRefused) {
   EXPECT_FALSE(collate({}));
 }
 
-TEST(Collate, IndicesOutsideTheirTablesAreRefused) {
+TEST(Collate, IndicesOutsideTheirTablesAreRejected) {
   auto damaged = [](auto&& damage) {
     auto recordings = ranks_of(1, [](RecordingBuilder& r, int, int) {
       auto c = r.communicator(1, {0});

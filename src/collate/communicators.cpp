@@ -11,7 +11,8 @@
 namespace maya::collate {
 namespace {
 
-// A size is one number in a recording but that many entries here.
+// Limit on the members of all communicators: a size is a single number in a (possibly damaged)
+// recording, but needs that many entries here.
 constexpr std::size_t most_places = 200'000'000;
 
 std::string describe(const job::Communicator& communicator) {
@@ -20,9 +21,9 @@ std::string describe(const job::Communicator& communicator) {
                      communicator.ranks.size());
 }
 
-// For those that fit no grid. Ranks of a communicator mostly form an arithmetic sequence. Two known
-// members give the stride; with one, the smallest stride for which the rank's own place comes out
-// right.
+// For communicators that fit no grid. The ranks of a communicator usually form an arithmetic
+// sequence. Two known members determine its stride. With one known member the smallest stride is
+// used that gives this member its recorded position.
 void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
                       std::vector<std::string>& notes) {
   auto& ranks = communicator.ranks;
@@ -41,7 +42,7 @@ void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
   };
   std::int64_t stride = 0;
   for (std::int64_t s = 1; s * (size - 1) < world_size && stride == 0; ++s) {
-    // A group that starts within its own block of size·stride ranks is how process grids are cut.
+    // In a process grid, a group starts within its own block of size·stride ranks.
     if (fits(s) && (rank / s) % size == first) stride = s;
   }
   for (std::int64_t s = 1; s * (size - 1) < world_size && stride == 0; ++s)
@@ -49,7 +50,7 @@ void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
   if (stride == 0) {
     notes.push_back(
         fmt::format("{}: only {} of its members were recorded and their ranks follow no "
-                    "stride; the others are taken to follow rank {}",
+                    "stride; the others are assumed to follow rank {}",
                     describe(communicator), known.size(), rank));
     stride = 1;
   }
@@ -62,7 +63,7 @@ void place_unrecorded(job::Communicator& communicator, std::int32_t world_size,
   }
 }
 
-// Several places of one rank are several GPUs of its process, side by side.
+// If a rank occurs several times, its process drives several adjacent GPUs.
 void place_gpus(job::Communicator& communicator) {
   std::map<std::int32_t, std::int32_t> places;
   std::int32_t most = 1;
@@ -141,7 +142,7 @@ Status check_channels(std::span<const Member> members,
       const ChannelUse* back = found == job::none ? &empty : &peer.print.channels[found];
       if (channel.sends == back->receives && channel.send_hash == back->receive_hash) {
         if (back != &empty || channel.receives == 0) continue;
-        // We receive what the peer never sends: it has no channel that would complain.
+        // This rank receives from a peer that never sends. The peer has no channel to be checked.
       }
       bool send = channel.sends != back->receives || channel.send_hash != back->receive_hash;
       auto ours = message_calls(*member.recording, channel.slot, channel.peer, send);
@@ -179,13 +180,13 @@ int find_member(std::span<const Member> members, std::int32_t rank) {
 
 Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& members,
                                                            std::int32_t world_size) {
-  // A unique id may serve again after its communicator was destroyed: the n-th use on one rank is
-  // the n-th on all.
+  // A unique id may be reused after its communicator was destroyed. The n-th use on one rank is the
+  // n-th use on all ranks.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> number;
   std::vector<job::Communicator> result;
   std::size_t places = 0;
   for (Member& member : members) {
-    // A process with several GPUs may hold several places of one communicator.
+    // A process with several GPUs may be several members of one communicator.
     std::map<std::pair<std::uint64_t, std::int32_t>, std::uint32_t> uses;
     const auto& communicators = member.recording->communicators;
     const std::int32_t rank = member.recording->identity.rank;

@@ -1,4 +1,4 @@
-// Which ranks make up each communicator, and whether their calls fit together.
+// Matches the communicators of the ranks and checks that their calls agree.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct Member {
 
 class Grid;
 
-// Fills Member::communicator. Members that were not recorded are -1. `members` stand in ascending
-// rank order.
+// Fills Member::communicator and returns the communicators of the job, in which the rank of a
+// member that was not recorded is -1. `members` are in ascending order of rank.
 Result<std::vector<job::Communicator>> match_communicators(std::vector<Member>& members,
                                                            std::int32_t world_size);
 
-// Finds the members that were not recorded: by the grid if there is one, else by the stride of
-// those that were, with a note where that does not fit.
+// Determines the ranks of members that were not recorded: from the grid if there is one, else from
+// the stride between recorded members. Adds a note if the recorded members have no common stride.
 void place_members(std::vector<job::Communicator>& communicators, const Grid* grid,
                    std::int32_t world_size, std::vector<std::string>& notes);
 
-// Every collective has the same kind, size and root on all members at each sequence number; every
-// message has its counterpart. Where a recording is cut off its missing end is a note, not an
-// error.
+// Checks that at each sequence number all members call the same collective with the same size and
+// root, and that every send has a matching receive. If a recording ends early (crash, kill), its
+// missing end is a note and not an error.
 Status check_calls(std::span<const Member> members,
                    std::span<const job::Communicator> communicators,
                    std::vector<std::string>& notes);

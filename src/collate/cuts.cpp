@@ -12,13 +12,13 @@ namespace {
 
 using trace::Kind;
 
-// A first, partial segment from the start of training to the first end of a step.
+// Adds a first, partial segment from the start of training to the first end of a step.
 void open_first(const Sequence& sequence, Cuts& cuts) {
   std::size_t begin = sequence.first_heavy();
   if (!cuts.empty() && begin < cuts.front()) cuts.insert(cuts.begin(), begin);
 }
 
-// Most segments hold training work, if there is any to be told.
+// Whether most segments contain training work, provided that training work can be identified.
 bool trains(const Sequence& sequence, const Cuts& cuts) {
   if (sequence.heavy_between(0, sequence.size()) == 0) return true;
   std::size_t with = 0;
@@ -30,7 +30,7 @@ bool trains(const Sequence& sequence, const Cuts& cuts) {
 struct Best {
   Cuts cuts;
   double score{-1};
-  // Ties go to more segments, then to the earlier start.
+  // Among equal scores, prefers more segments, then the earlier start.
   void offer(const Sequence& sequence, Cuts candidate, std::size_t exactly) {
     if (candidate.size() < 2 || (exactly != 0 && candidate.size() != exactly + 1)) return;
     if (!trains(sequence, candidate)) return;
@@ -47,7 +47,7 @@ struct Update {
   std::uint64_t hash{};
 };
 
-// After how many updates the same ones follow in the same order; 0 if they never do.
+// The number of updates after which the same updates follow in the same order; 0 if they never do.
 std::size_t period(const std::vector<Update>& updates) {
   for (std::size_t p = 1; 2 * p <= updates.size() || p == 1; ++p) {
     std::size_t i = p;
@@ -57,10 +57,11 @@ std::size_t period(const std::vector<Update>& updates) {
   return 0;
 }
 
-// Where a round of updates ends. Updates with no training work (a matrix product, …) between them
-// belong together. One optimizer updates once a step: the usual shape of a run, also with an
-// evaluation or a pause in it. Several that take turns (a generator and five times its critic), or
-// updates of single layers inside the backward pass, repeat after a round, and that is the step.
+// Cuts where a round of updates ends. Updates without training work between them (matrix products
+// …) belong together. With one optimizer there is one update per step, which is the usual case,
+// also with evaluations or pauses. Several optimizers that alternate (one update of the generator,
+// five of its critic) and updates of single layers inside the backward pass repeat after a round; a
+// step is then one round.
 Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size_t>& at) {
   std::vector<Update> updates;
   std::uint64_t hash{};
@@ -84,8 +85,8 @@ struct Stretch {
   std::size_t size() const { return end - begin; }
 };
 
-// An autograd engine runs backward passes in a thread of its own. Others that only bring data are
-// no passes.
+// An autograd engine runs backward passes in a thread of its own. Threads that only copy data do
+// not run backward passes.
 std::vector<Stretch> backward_passes(const Sequence& sequence) {
   std::vector<Stretch> passes;
   if (sequence.size() == 0) return passes;
@@ -105,7 +106,7 @@ std::vector<Stretch> backward_passes(const Sequence& sequence) {
   return passes;
 }
 
-// How many symbols at the end of both are the same code.
+// The number of symbols at the end of both that are the same code.
 std::size_t common_end(const Sequence& sequence, const Stretch& a, const Stretch& b) {
   std::size_t low = 0, high = std::min(a.size(), b.size());
   while (low < high) {
@@ -136,14 +137,14 @@ std::vector<Range> ranges_named(const trace::Recording& recording, std::string_v
       --depth;
     }
   }
-  // One that a program which went on never closed ended in an error.
+  // A range that was never closed although the program continued ended with an exception.
   if (open != 0 && (ranges.size() > 1 || recording.complete)) ranges.pop_back();
   return ranges;
 }
 
 Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& sequence) {
-  // Several sources may speak (a profiler, optimizer hooks): the one that speaks least often, but
-  // more than once, divides into whole steps.
+  // There may be several sources (a profiler, optimizer hooks). The one with the fewest marks, but
+  // more than one, marks whole steps.
   std::map<std::uint32_t, Cuts> sources;
   for (std::uint32_t i = 0; i < recording.records.size(); ++i)
     if (recording.records[i].kind == Kind::step_boundary)
@@ -169,8 +170,9 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
     Cuts whole = cuts_by_whole_updates(sequence, at);
     if (whole.size() >= 2 && (exactly == 0 || whole.size() == exactly + 1)) return whole;
   }
-  // An update is many launches close together; forward and backward lie between updates. How wide
-  // "close" is differs, so each clear jump in the widths is tried.
+  // An update consists of many launches close together; forward and backward passes are between
+  // updates. The threshold for "close" depends on the program, so each clear jump in the widths of
+  // the gaps is tried.
   std::vector<std::size_t> widths = gaps;
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
@@ -189,22 +191,22 @@ Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
   return best.cuts;
 }
 
-// What the program's thread does between backward passes: an update, perhaps an evaluation, and the
-// forward pass of the next. With gradient accumulation most have the forward pass alone between
-// them; then a step ends where there is more. No list kernel has to be known for it, so it also
-// finds the steps of optimizers written out tensor by tensor.
+// Between two backward passes the program's thread runs an update, perhaps an evaluation, and the
+// next forward pass. With gradient accumulation there is mostly only a forward pass between them; a
+// step then ends where there is more. This method does not depend on multi-tensor kernels, so it
+// also finds the steps of optimizers that are written tensor by tensor.
 Cuts cuts_by_backward(const Sequence& sequence) {
   const std::vector<Stretch> passes = backward_passes(sequence);
   if (passes.size() < 2) return {};
   std::vector<Stretch> between;
   for (std::size_t k = 0; k + 1 < passes.size(); ++k)
     between.push_back({passes[k].end, passes[k + 1].begin});
-  // The forward pass is what all of them end with. The first may still set things up.
+  // All of them end with the forward pass. The first one may include initialization.
   const std::size_t settled = between.size() > 2 ? 1 : 0;
   std::size_t forward = SIZE_MAX;
   for (std::size_t k = settled; k + 1 < between.size(); ++k)
     forward = std::min(forward, common_end(sequence, between[k], between[k + 1]));
-  // What a stretch has before that.
+  // The work of a stretch before its forward pass.
   struct Extra {
     std::size_t length{}, heavy{};
   };
@@ -217,7 +219,8 @@ Cuts cuts_by_backward(const Sequence& sequence) {
   const Extra least =
       *std::min_element(usual.begin(), usual.end(),
                         [](const Extra& a, const Extra& b) { return a.length < b.length; });
-  // An update is many launches and no training work; a line in a log is few, an evaluation trains.
+  // An update has many launches and no training work. Logging has few launches; an evaluation has
+  // training work.
   constexpr std::size_t few = 16;
   std::size_t update = SIZE_MAX;
   for (const Extra& e : usual)
@@ -235,9 +238,9 @@ Cuts cuts_by_backward(const Sequence& sequence) {
 }
 
 Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
-  // A stretch of ops that occurs once per step is an anchor. Which one does shows by how equal the
-  // segments between its occurrences are. All stretches of one length together have as many
-  // occurrences as there are symbols, so trying all of them is linear.
+  // A sequence of ops that occurs once per step is an anchor. It is recognised by how equal the
+  // segments between its occurrences are. All sequences of one length together have as many
+  // occurrences as there are symbols, so trying all of them takes linear time.
   Best best;
   for (std::size_t width : {std::size_t{1}, std::size_t{4}, std::size_t{16}}) {
     if (sequence.size() < 2 * width) break;
@@ -254,12 +257,12 @@ Cuts cuts_by_period(const Sequence& sequence, std::size_t exactly) {
       for (const Cuts* places : candidates) {
         Cuts cuts = *places;
         if (exactly != 0)
-          cuts.push_back(sequence.size());  // all are wanted: the last runs to the end
+          cuts.push_back(sequence.size());  // the last of `exactly` segments ends with the run
         best.offer(sequence, std::move(cuts), exactly);
       }
     }
   }
-  // A good part of the run must be in like segments, or there is no period.
+  // There is a period only if equal segments cover a good part of the run.
   return best.score >= (exactly != 0 ? 0.5 : 0.3) ? best.cuts : Cuts{};
 }
 

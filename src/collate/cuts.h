@@ -1,5 +1,6 @@
-// Candidates for step boundaries of one recording. A list of cuts are symbol indices of a Sequence:
-// segment k lies between cut k and cut k + 1.
+// Candidates for the boundaries of steps in one recording. A cut is the index of a symbol of a
+// Sequence. Segment k lies between cut k and cut k + 1; if the candidate is accepted, each segment
+// is a step.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,7 @@ namespace maya::collate {
 
 using Cuts = std::vector<std::size_t>;
 
-// Records of an annotated range, from behind its opening to behind its end.
+// Records of an NVTX range, from the record after range_push to the one after range_pop.
 struct Range {
   std::uint32_t begin{}, end{};
 };

@@ -79,13 +79,12 @@ class Pass {
         wide_ = &r;
         continue;
       }
-      if (!check(recording_, r, "record"))  // the message is made only when there is one
+      if (!check(recording_, r, "record"))  // formats the message only if there is an error
         return check(recording_, r, fmt::format("record {}", i)).error();
       take(r);
       wide_ = nullptr;
     }
-    for (Thread& thread : threads_)
-      close_group(thread);  // a recording may be cut off within a group
+    for (Thread& thread : threads_) close_group(thread);  // a recording may end within a group
     std::uint64_t h = recording_.communicators.size();
     for (const Thread& thread : threads_) h = mix(h, thread.hash);
     for (const auto& communicator : recording_.communicators)
@@ -136,7 +135,8 @@ class Pass {
 
   void take(const Record& r) {
     if (r.kind == Kind::none || r.kind == Kind::host_gap || r.kind >= Kind::tensor_allocate) return;
-    // The first device's default stream is not announced, those of others are: no difference.
+    // Default streams have a stream_create record on all devices except the first. Ignore them, so
+    // that ranks on different devices compare equal.
     if (r.kind == Kind::stream_create && (r.flags & trace::legacy) != 0) {
       device_of_stream_[r.stream] = device(r.value);
       return;
@@ -146,7 +146,7 @@ class Pass {
                          static_cast<std::uint64_t>(r.flags & ~trace::resumed) << 8 |
                          static_cast<std::uint64_t>(r.aux) << 16 |
                          (on_stream(r.kind) ? stream(r) << 32 : 0);
-    // A default stream is not announced: its id is its device's number.
+    // The id of a default stream is the number of its device.
     if ((r.flags & trace::legacy) != 0 && on_stream(r.kind) &&
         !device_of_stream_.contains(r.stream))
       device_of_stream_[r.stream] = device(r.stream);
@@ -190,8 +190,8 @@ class Pass {
         return;
       case Kind::allocate:
       case Kind::release:
-        // What lies in host memory does not change the device's behaviour, and differs with
-        // logging.
+        // Host memory does not influence the device, and differs between ranks that log and ranks
+        // that do not.
         if (wide_ != nullptr) {
           auto wide = std::bit_cast<trace::Wide>(*wide_);
           if (wide.x == static_cast<std::uint32_t>(trace::MemoryKind::pinned)) return;
@@ -210,7 +210,8 @@ class Pass {
     }
   }
 
-  // Devices by first appearance: which one a process has depends on its place in the node.
+  // Devices are numbered in order of first appearance, because the device of a process depends on
+  // its local rank.
   std::uint64_t device(std::uint32_t number) {
     return devices_.try_emplace(number, devices_.size()).first->second;
   }
@@ -221,8 +222,8 @@ class Pass {
     return found != device_of_stream_.end() ? found->second : nobody_said;
   }
 
-  // GPUs the process works with. One it put a tensor on in passing, as ranks do on GPU 0 before
-  // they choose their own, is another rank's.
+  // The number of GPUs that the process uses. A GPU with hardly any work does not count: ranks
+  // often create a tensor on GPU 0 before they select their own.
   std::int32_t busy_devices() const {
     std::uint64_t busiest = 0;
     for (const auto& [device, works] : works_) busiest = std::max(busiest, works);
@@ -231,9 +232,9 @@ class Pass {
     return std::max<std::int32_t>(1, static_cast<std::int32_t>(count));
   }
 
-  // Messages of a group go out together, so their order does not matter: they are taken by distance
-  // of the peer. An exchange of all with all so looks the same on every rank, in whatever order
-  // peers are named.
+  // Messages of a group are sent together, so their order does not matter. They are sorted by the
+  // distance of the peer. An all-to-all exchange is then the same on every rank, regardless of the
+  // order in which the peers are named.
   void close_group(Thread& thread) {
     auto distance = [&](const Record& r) {
       const trace::Communicator& c = recording_.communicators[r.aux];
@@ -251,7 +252,7 @@ class Pass {
     thread.messages.clear();
   }
 
-  // Threads are numbered by first appearance, as their ids depend on the process.
+  // Threads are numbered in order of first appearance, because their ids depend on the process.
   Thread& thread(std::uint16_t id) {
     if (id >= thread_number_.size()) thread_number_.resize(id + 1u, -1);
     if (thread_number_[id] < 0) {
@@ -261,8 +262,7 @@ class Pass {
     return threads_[static_cast<std::size_t>(thread_number_[id])];
   }
 
-  // Streams too, by the thread that first used them: the default stream's id is the device's
-  // number.
+  // Streams are numbered in order of first appearance within the thread that first used them.
   std::uint64_t stream(const Record& r) {
     if (r.stream >= stream_number_.size()) stream_number_.resize(r.stream + 1u, 0);
     std::uint32_t& number = stream_number_[r.stream];
@@ -273,8 +273,8 @@ class Pass {
     return number;
   }
 
-  // Events are numbered within the thread that first named them: another interleaving of the
-  // threads gives the same numbers.
+  // Events are numbered within the thread that first used them, so that the numbers do not depend
+  // on the interleaving of threads.
   std::uint64_t event(const Record& r) {
     auto [it, fresh] = events_.try_emplace(r.value, 0);
     if (fresh) {

@@ -1,5 +1,5 @@
-// What one rank's recording looks like to the others: a hash of its op stream, its communicators'
-// call sequences and its point-to-point channels. One pass over the records.
+// A summary of one rank's recording for comparison with other ranks: a hash of its op stream, the
+// calls on each of its communicators, and its point-to-point channels. Computed in one pass.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace maya::collate {
 // Calls on one communicator, in order.
 struct CollectiveUse {
   std::uint32_t count{};
-  std::uint64_t hash{};  // of kinds, sizes and roots: what must agree between the members
+  std::uint64_t hash{};  // of kinds, sizes and roots, which must be the same on all members
 };
 
-// Messages to and from one peer on one communicator; numbered in order of first use.
+// Messages to and from one peer on one communicator. Channels are numbered in order of first use.
 struct ChannelUse {
   std::uint16_t slot{};
   std::int32_t peer{};
@@ -26,11 +26,11 @@ struct ChannelUse {
 };
 
 struct Fingerprint {
-  // Equal for ranks that do the same. Host times, annotations, the interleaving of threads, numbers
-  // given to events and peers of messages do not enter.
+  // Equal for ranks that do identical work. Host times, annotations, the interleaving of threads,
+  // ids of events and peers of messages are not included.
   std::uint64_t hash{};
-  std::int32_t devices{1};                 // GPUs it works with
-  std::vector<CollectiveUse> collectives;  // per communicator slot
+  std::int32_t devices{1};                 // number of GPUs that the process uses
+  std::vector<CollectiveUse> collectives;  // by slot
   std::vector<ChannelUse> channels;
   std::unordered_map<std::uint64_t, std::uint32_t> channel_number;  // by slot and peer
 
@@ -41,11 +41,10 @@ struct Fingerprint {
   }
 };
 
-// Also checks that every index in the recording is within its table, so that later passes need not.
+// Also checks that every index in the recording is within its table. Later passes rely on it.
 Result<Fingerprint> fingerprint(const trace::Recording& recording);
 
-// Records of the calls on one communicator slot, graph launches expanded: what sequence number n
-// was.
+// The calls on one slot in order of their sequence numbers, with graph launches expanded.
 struct CommunicatorCall {
   std::uint32_t record{}, op{};
 };

@@ -8,7 +8,8 @@
 namespace maya::collate {
 namespace {
 
-// How the members of a communicator spread over nodes, whichever nodes these are.
+// A hash of how the members of a communicator are distributed over nodes, independent of which
+// nodes these are.
 std::uint64_t spread(const job::Communicator& communicator, int gpus_per_node) {
   std::uint64_t h = communicator.ranks.size();
   if (gpus_per_node <= 0) return h;
@@ -26,7 +27,7 @@ std::uint64_t spread(const job::Communicator& communicator, int gpus_per_node) {
   return h;
 }
 
-// One rank's channel as its partner sees it; fixed over the refinement, so found once.
+// The peer of a channel. It does not change during the refinement, so it is looked up once.
 struct Partner {
   std::uint32_t member{job::none}, slot{job::none}, channel{job::none};
   bool same_node{};
@@ -98,7 +99,7 @@ class Refinement {
     return colours;
   }
 
-  // Per communicator: the set of (class, slot) that meet in it.
+  // Per communicator: a hash of the set of (class, slot) pairs of its members.
   std::vector<std::uint64_t> meet(const std::vector<std::uint32_t>& colours) const {
     std::vector<std::uint64_t> result;
     result.reserve(communicators_.size());

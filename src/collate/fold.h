@@ -1,14 +1,16 @@
-// Ranks that do the same become one class.
+// Folds ranks with identical work into classes.
 //
-// The classes are the coarsest partition of the ranks with two properties (an equitable partition):
-//  - members have equal fingerprints;
-//  - slot by slot, members' communicators have the same size and spread over nodes, and meet the
-//  same
-//    set of (class, slot); channel by channel, members' peers are of the same class and know them
-//    by the same channel number.
-// It is found by refinement: colour the ranks by fingerprint, recolour each by what its partners'
-// colours are, until nothing splits. Simulating one member of each class is then exact: a
-// rendezvous depends on the arrival of (class, slot) pairs alone.
+// The classes are the coarsest partition of the ranks with these properties (an equitable
+// partition):
+//  - Members have equal fingerprints.
+//  - For each slot, the communicators of the members have the same size, the same distribution over
+//    nodes, and the same set of (class, slot) pairs as members.
+//  - For each channel, the peers of the members are in the same class and use the same channel
+//    number.
+//
+// The partition is found by refinement: colour the ranks by fingerprint, recolour each rank by the
+// colours of its partners, and repeat until no class splits. Simulating one member of each class is
+// then exact, because a rendezvous depends only on the arrival of (class, slot) pairs.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,8 @@ struct Fold {
 Fold fold(std::span<const Member> members, std::span<const job::Communicator> communicators,
           bool merge, int gpus_per_node);
 
-// Channels of one member in terms of classes. `class_of_rank` covers all ranks.
+// The channels of one member, with the class and channel of each peer. `class_of_rank` has an entry
+// for every rank of the job.
 std::vector<job::Channel> channels_of(const Member& member, std::span<const Member> members,
                                       std::span<const job::Communicator> communicators,
                                       std::span<const std::uint32_t> class_of_rank);

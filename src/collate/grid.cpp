@@ -10,9 +10,9 @@
 namespace maya::collate {
 namespace {
 
-// What may be an axis: communicators of one size. A rank may have several of a size (eight tensor
-// ranks, eight data ranks); they are told apart by whether they carry messages, then by how often
-// they are used.
+// A candidate for an axis: the communicators of one size. A rank may have several of the same size
+// (eight tensor-parallel and eight data-parallel ranks). They are distinguished by whether they
+// carry messages, then by the number of calls.
 struct Kind {
   std::int32_t size{};
   bool messages{};
@@ -21,7 +21,8 @@ struct Kind {
 
 constexpr std::size_t most_kinds = 8, most_axes = 5, most_checked = 64;
 
-// A pipeline may send its messages over the communicator of all: the nearest peer is a stage away.
+// A pipeline may send its messages over the communicator of all ranks. The distance to the nearest
+// peer is then the distance between stages.
 std::int32_t stage_distance(const Member& member, std::span<const job::Communicator> communicators,
                             std::int32_t world_size) {
   std::int32_t distance = 0;
@@ -34,7 +35,7 @@ std::int32_t stage_distance(const Member& member, std::span<const job::Communica
 }
 
 struct Kinds {
-  std::vector<Kind> all;             // those inside first
+  std::vector<Kind> all;             // innermost first
   std::vector<int> of_communicator;  // or -1
 };
 
@@ -85,7 +86,8 @@ Kinds find_kinds(std::span<const Member> members, std::span<const job::Communica
   return kinds;
 }
 
-// Who is in a communicator over these axes (a mask), if the known members are where they say.
+// The members of a communicator over these axes (a bit mask), if the known members are at their
+// positions; else empty.
 std::vector<std::int32_t> over(const std::vector<Axis>& axes, std::uint32_t mask,
                                const std::vector<std::int32_t>& known) {
   const auto first = std::find_if(known.begin(), known.end(), [](auto rank) { return rank >= 0; });
@@ -113,8 +115,8 @@ std::vector<std::int32_t> over(const std::vector<Axis>& axes, std::uint32_t mask
   return ranks;
 }
 
-// One that was taken for an axis has the members of that axis; any other those of the fewest axes
-// that fit.
+// A communicator that is an axis has the members of that axis. Any other has the members of the
+// smallest number of axes that fit.
 std::vector<std::int32_t> members_over(const std::vector<Axis>& axes, int own_axis,
                                        const std::vector<std::int32_t>& known) {
   if (own_axis >= 0) return over(axes, 1u << own_axis, known);
@@ -140,10 +142,10 @@ std::optional<Grid> Grid::find(std::span<const Member> members,
   }
   if (incomplete.empty()) return std::nullopt;
   const Kinds kinds = find_kinds(members, communicators, world_size);
-  const auto rest = kinds.all.size();  // stands for an axis without a communicator
+  const auto rest = kinds.all.size();  // an axis without a communicator
 
-  // Every choice of kinds as axes, in every order. Best: explains most communicators, then leaves
-  // no rest, then has most axes, then the usual order, which comes first.
+  // Tries every choice of kinds as axes, in every order. The best one explains most communicators,
+  // then has no axis without a communicator, then has most axes. The usual order is tried first.
   std::tuple<std::size_t, bool, std::size_t> best{};
   Grid grid;
   for (std::uint32_t mask = 0; mask < 1u << kinds.all.size(); ++mask) {

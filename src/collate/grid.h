@@ -1,13 +1,13 @@
-// The grid of processes behind a job of which only some ranks were recorded.
+// Infers the process grid of a job of which only some ranks were recorded.
 //
-// A communicator knows its size and the places of its recorded members, not who the others are:
-// NCCL is never told. But training jobs cut their ranks into a grid: rank = Σ coordinate × stride,
-// where an axis's stride is the product of the sizes of the axes inside it, and a communicator's
-// members differ in the coordinates of one axis (tensor, data, pipeline …) or of several. So the
-// sizes that multiply up to the job are axes, and of their orders the one is taken that every
-// recorded member's place agrees with; where several do, the axes whose collectives are called more
-// often are inside, and those that exchange messages (pipelines) outside, as everybody arranges
-// them.
+// A recorded communicator has a size and the positions of its recorded members, but NCCL does not
+// know the ranks of the other members. Training jobs arrange their ranks in a grid: rank =
+// Σ coordinate × stride, where the stride of an axis is the product of the sizes of the axes inside
+// it. The members of a communicator differ in the coordinates of one axis (tensor, data, pipeline
+// …) or of several. So the axes are communicator sizes whose product is the size of the job. Their
+// order must agree with the position of every recorded member. If several orders do, axes with more
+// collective calls are placed inside and axes with messages (pipelines) outside, which is the usual
+// arrangement.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,25 @@ namespace maya::collate {
 
 struct Axis {
   std::int32_t size{}, stride{1};
-  bool messages{};  // its ranks send to each other: they are stages, and do different things
+  bool messages{};  // its ranks exchange messages: they are pipeline stages with different work
 };
 
 class Grid {
  public:
-  // nullopt where nothing is missing, or the recorded places fit no grid. `communicators` hold -1
-  // for members that were not recorded.
+  // Returns nullopt if every rank was recorded or if the recorded positions fit no grid. In
+  // `communicators` the rank of a member that was not recorded is -1.
   static std::optional<Grid> find(std::span<const Member> members,
                                   std::span<const job::Communicator> communicators,
                                   std::int32_t world_size);
 
-  // Members of the communicator with that index, or empty if no axes give its size and places.
+  // The ranks of the members of a communicator, or empty if no combination of axes has its size and
+  // its `known` members at their positions.
   std::vector<std::int32_t> members_of(std::size_t communicator,
                                        const std::vector<std::int32_t>& known) const;
 
-  // The one of `recorded` (ascending) that does what `rank` would: at the same place of every axis
-  // with messages if there is one, then of most others, then the nearest below.
+  // The one of `recorded` (ascending) whose recording `rank` uses. It has the same coordinate on
+  // every axis with messages if possible, then on most other axes, then it is the nearest one
+  // below.
   std::int32_t stand_in(std::int32_t rank, std::span<const std::int32_t> recorded) const;
 
   const std::vector<Axis>& axes() const { return axes_; }
@@ -49,8 +51,8 @@ class Grid {
     return rank / axis.stride % axis.size;
   }
 
-  std::vector<Axis> axes_;     // inside first
-  std::vector<int> own_axis_;  // per communicator: the axis it was taken for, or -1
+  std::vector<Axis> axes_;     // innermost first
+  std::vector<int> own_axis_;  // per communicator: the axis that it is, or -1
 };
 
 }  // namespace maya::collate

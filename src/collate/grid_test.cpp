@@ -10,7 +10,7 @@ namespace {
 
 using testing::RecordingBuilder;
 
-// A job cut into tensor (inside), data and stage axes, as every rank of it would be recorded.
+// A job with a tensor axis (innermost), a data axis and a pipeline axis, as each rank records it.
 struct Cut {
   int tensor, data, stages;
   int world() const { return tensor * data * stages; }
@@ -29,7 +29,7 @@ struct Cut {
     RecordingBuilder r(rank, world());
     const auto t = line(rank, 1, tensor), d = line(rank, tensor, data),
                p = line(rank, tensor * data, stages);
-    // All stages of the tensor ranks of one data rank: members that are no arithmetic sequence.
+    // All stages of the tensor ranks of one data rank: not an arithmetic sequence.
     std::vector<std::int32_t> model;
     for (std::int32_t stage : line(t.front(), tensor * data, stages))
       for (int i = 0; i < tensor; ++i) model.push_back(stage + i);
@@ -61,7 +61,7 @@ const job::Communicator* find(const job::Job& job, int kind, int first) {
   return nullptr;
 }
 
-TEST(Grid, OneRankOfEachStageTellsWhoIsInEveryCommunicator) {
+TEST(Grid, OneRankPerStageDeterminesTheMembersOfAllCommunicators) {
   for (const Cut& cut :
        {Cut{8, 4, 8}, Cut{8, 8, 8}, Cut{2, 8, 4}, Cut{4, 1, 16}, Cut{8, 128, 16}}) {
     const int block = cut.tensor * cut.data;
@@ -75,22 +75,22 @@ TEST(Grid, OneRankOfEachStageTellsWhoIsInEveryCommunicator) {
     }
     // The communicator over two axes has a gap of the data ranks between the stages.
     EXPECT_EQ(find(job, 4, 0)->ranks[static_cast<std::size_t>(cut.tensor)], block);
-    // Every rank is stood in for by its own stage.
+    // The stand-in of every rank is of the same stage.
     for (int rank = 0; rank < cut.world(); ++rank)
       EXPECT_EQ(job.classes[job.class_of_rank[static_cast<std::size_t>(rank)]].representative,
                 rank / block * block);
   }
 }
 
-TEST(Grid, OneRankAloneIsPlacedAsJobsUsuallyAre) {
+TEST(Grid, OneRecordedRankUsesTheUsualOrderOfAxes) {
   const Cut cut{8, 32, 1};
   const job::Job job = job_of(cut, {0});
   EXPECT_EQ(find(job, 1, 0)->ranks, cut.line(0, 1, 8));
   EXPECT_EQ(find(job, 2, 0)->ranks, cut.line(0, 8, 32));
 }
 
-TEST(Grid, APlaceThatIsOtherwiseDecides) {
-  // Data ranks inside, tensor ranks outside: unusual, and told by the second recorded rank.
+TEST(Grid, SecondRecordedRankOverridesTheUsualOrder) {
+  // Data ranks inside and tensor ranks outside is unusual. The second recorded rank shows it.
   auto record = [](int rank) {
     RecordingBuilder r(rank, 64);
     std::vector<std::int32_t> data, tensor;
@@ -110,7 +110,7 @@ TEST(Grid, APlaceThatIsOtherwiseDecides) {
   EXPECT_EQ(job->communicators[1].ranks, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(Grid, APipelineOverTheCommunicatorOfAllIsSeenByItsMessages) {
+TEST(Grid, PipelineOverTheCommunicatorOfAllRanksIsDetectedByItsMessages) {
   std::vector<trace::Recording> recordings;
   for (int rank : {0, 8}) {
     RecordingBuilder r(rank, 16);
@@ -133,13 +133,13 @@ TEST(Grid, APipelineOverTheCommunicatorOfAllIsSeenByItsMessages) {
   EXPECT_EQ(job->classes[1].ranks.front(), 8);
 }
 
-TEST(Grid, AMissingStageIsSaid) {
+TEST(Grid, MissingStageIsReported) {
   const Cut cut{8, 1, 4};
   const job::Job job = job_of(cut, {0, 8});
-  bool said = false;
+  bool noted = false;
   for (const auto& note : job.notes)
-    said |= note.find("with 1 that were not recorded (16)") != std::string::npos;
-  EXPECT_TRUE(said);
+    noted |= note.find("with 1 unrecorded rank (16)") != std::string::npos;
+  EXPECT_TRUE(noted);
 }
 
 }  // namespace

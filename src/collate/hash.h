@@ -17,10 +17,10 @@ inline std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
 
 std::uint64_t hash_text(std::string_view text);
 
-// Of what was asked, all fields. A message's peer is left out: it differs between ranks that do the
-// same, and is compared through the class of the peer (see fold.h).
+// A hash of all fields. The peer of a message is not included: it differs between ranks with
+// identical work, and is compared through the class of the peer (see fold.h).
 std::uint64_t hash_op(const Op& op);
-// Of the kind and the name alone: equal for the same code on other sizes.
+// A hash of the kind and the name only: equal for the same code with other sizes.
 std::uint64_t hash_op_shape(const Op& op);
 
 }  // namespace maya::collate

@@ -14,19 +14,19 @@ namespace {
 using trace::Kind;
 using trace::Record;
 
-// What a thread's host did up to a call that puts work on the device: the records in between (gaps,
-// allocations, events) and the host time of all. Allocations come and go between like steps; work
-// does not.
-struct Stretch {
-  std::uint32_t begin{}, end{};  // in Thread::records; the last is the call
+// The records of a thread from one call that puts work on the device to the next (host gaps,
+// allocations, events), and their total host time. Allocations may differ between steady steps; the
+// calls do not.
+struct CallInterval {
+  std::uint32_t begin{}, end{};  // indices into Thread::records; the last record is the call
   Kind call{};
   std::uint64_t ns{};
-  std::uint64_t around{};  // the work just before and after it, this included
+  std::uint64_t around{};  // hash of this call and the calls just before and after it
 };
 
 struct Thread {
   std::vector<std::uint32_t> records;
-  std::vector<Stretch> stretches;
+  std::vector<CallInterval> intervals;
   std::uint64_t open_ns{};
   std::uint32_t open{};
 };
@@ -36,19 +36,19 @@ bool puts_work(Kind kind) {
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
 }
 
-// What surrounds a call tells one place of a program from another: a layer of a model from the next
-// it does not.
-void look_around(std::vector<Stretch>& stretches, const std::vector<std::uint64_t>& calls) {
+// The surrounding calls identify a place in the program. Different layers of a model have the same
+// surroundings, which is intended.
+void look_around(std::vector<CallInterval>& intervals, const std::vector<std::uint64_t>& calls) {
   constexpr std::size_t before = 8, after = 2;
-  for (std::size_t i = 0; i < stretches.size(); ++i) {
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
     std::uint64_t hash = 0;
     for (std::size_t j = i - std::min(i, before); j <= std::min(i + after, calls.size() - 1); ++j)
       hash = mix(hash, calls[j]);
-    stretches[i].around = hash;
+    intervals[i].around = hash;
   }
 }
 
-// By first appearance, as ids differ between ranks.
+// In order of first appearance, because thread ids differ between ranks.
 std::vector<Thread> threads_of(const trace::Recording& recording) {
   const std::vector<Record>& records = recording.records;
   std::vector<std::uint64_t> op_hash;
@@ -66,37 +66,37 @@ std::vector<Thread> threads_of(const trace::Recording& recording) {
     t.open_ns += host_ns(r);
     if (!puts_work(r.kind)) continue;
     const auto to = static_cast<std::uint32_t>(t.records.size());
-    t.stretches.push_back({t.open, to, r.kind, t.open_ns});
+    t.intervals.push_back({t.open, to, r.kind, t.open_ns});
     t.open = to, t.open_ns = 0;
     const bool has_op = r.kind >= Kind::launch && r.kind <= Kind::point_to_point;
     calls[at->second].push_back(mix(static_cast<std::uint64_t>(r.kind),
                                     has_op && r.value < op_hash.size() ? op_hash[r.value] : 0));
   }
-  for (std::size_t t = 0; t < threads.size(); ++t) look_around(threads[t].stretches, calls[t]);
+  for (std::size_t t = 0; t < threads.size(); ++t) look_around(threads[t].intervals, calls[t]);
   return threads;
 }
 
-bool same_calls(std::span<const Stretch> a, std::span<const Stretch> b) {
+bool same_calls(std::span<const CallInterval> a, std::span<const CallInterval> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Stretch& x, const Stretch& y) { return x.call == y.call; });
+                    [](const CallInterval& x, const CallInterval& y) { return x.call == y.call; });
 }
 
-std::uint64_t hash_of_calls(std::span<const Stretch> stretches) {
-  std::uint64_t hash = stretches.size();
-  for (const Stretch& s : stretches) hash = mix(hash, static_cast<std::uint64_t>(s.call));
+std::uint64_t hash_of_calls(std::span<const CallInterval> intervals) {
+  std::uint64_t hash = intervals.size();
+  for (const CallInterval& s : intervals) hash = mix(hash, static_cast<std::uint64_t>(s.call));
   return hash;
 }
 
-// The stretches of one thread in each steady step, or nothing if they are not the same calls.
-std::vector<std::span<const Stretch>> steady_steps(const job::Job& job,
-                                                   const job::RankClass& rank_class,
-                                                   const Thread& thread) {
+// The intervals of one thread in each steady step, or nothing if the steps have different calls.
+std::vector<std::span<const CallInterval>> steady_steps(const job::Job& job,
+                                                        const job::RankClass& rank_class,
+                                                        const Thread& thread) {
   auto first_from = [&](std::uint32_t record) {
     return std::partition_point(
-        thread.stretches.begin(), thread.stretches.end(),
-        [&](const Stretch& s) { return thread.records[s.end - 1] < record; });
+        thread.intervals.begin(), thread.intervals.end(),
+        [&](const CallInterval& s) { return thread.records[s.end - 1] < record; });
   };
-  std::vector<std::span<const Stretch>> steps;
+  std::vector<std::span<const CallInterval>> steps;
   for (std::size_t k = 0; k < job.measured.size(); ++k) {
     if (job.measured[k] == 0) continue;
     steps.emplace_back(first_from(rank_class.step_begin[k]),
@@ -106,21 +106,21 @@ std::vector<std::span<const Stretch>> steady_steps(const job::Job& job,
   return steps;
 }
 
-// Shrinks the host time of a stretch to `ns`, each record by the same share; what rounding leaves
-// goes to the call.
-void shrink(std::vector<Record>& records, const Thread& thread, const Stretch& stretch,
+// Reduces the host time of an interval to `ns`, each record by the same factor. The rounding error
+// is added to the call.
+void shrink(std::vector<Record>& records, const Thread& thread, const CallInterval& interval,
             std::uint64_t ns) {
-  if (stretch.ns <= ns) return;
-  const double share = static_cast<double>(ns) / static_cast<double>(stretch.ns);
+  if (interval.ns <= ns) return;
+  const double share = static_cast<double>(ns) / static_cast<double>(interval.ns);
   std::uint64_t given = 0;
-  for (std::uint32_t i = stretch.begin; i + 1 < stretch.end; ++i) {
+  for (std::uint32_t i = interval.begin; i + 1 < interval.end; ++i) {
     Record& r = records[thread.records[i]];
     auto scaled = [&](std::uint32_t value) { return static_cast<std::uint32_t>(value * share); };
     r.host_ns = scaled(r.host_ns);
     if (r.kind == Kind::host_gap) r.value = scaled(r.value);
     given += host_ns(r);
   }
-  records[thread.records[stretch.end - 1]].host_ns =
+  records[thread.records[interval.end - 1]].host_ns =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(ns - std::min(ns, given), UINT32_MAX));
 }
 
@@ -136,7 +136,7 @@ std::uint64_t host_ns(const Record& r) {
 }
 
 void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
-  // All as they were recorded, before any of them changes.
+  // All recorded times, before any of them is changed.
   std::map<const trace::Recording*, std::vector<Thread>> recorded;
   auto remember = [&](const trace::Recording& recording) {
     if (!recorded.contains(&recording)) recorded.emplace(&recording, threads_of(recording));
@@ -145,60 +145,62 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
     remember(job.classes[c].recording);
     for (const trace::Recording* twin : twins[c]) remember(*twin);
   }
-  // Steady steps that make the same calls, of one thread of any rank.
+  // Steady steps with the same calls, of one thread of any rank.
   struct Alike {
     struct Owner {
       std::vector<Record>* records;
       const Thread* thread;
-      std::vector<std::span<const Stretch>> steps;
+      std::vector<std::span<const CallInterval>> steps;
     };
-    std::vector<Owner> owners;           // whose times are settled
-    std::vector<const Stretch*> begins;  // of every step, of ranks folded away too
+    std::vector<Owner> owners;                // whose host times are corrected
+    std::vector<const CallInterval*> begins;  // of every step, of ranks folded away too
   };
   std::map<std::pair<std::size_t, std::uint64_t>, Alike> groups;
-  // A thread with fewer calls than there are steps has none in some of them. Looking would take
-  // threads times steps.
+  // A thread with fewer calls than steps has no calls in some of them and can be skipped. Without
+  // this the search would take threads × steps.
   const auto steps_measured = static_cast<std::size_t>(std::count_if(
       job.measured.begin(), job.measured.end(), [](auto measured) { return measured != 0; }));
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
     const std::vector<Thread>& own = recorded.at(&job.classes[c].recording);
     for (std::size_t t = 0; t < own.size(); ++t) {
-      if (own[t].stretches.size() < steps_measured) continue;
+      if (own[t].intervals.size() < steps_measured) continue;
       auto steps = steady_steps(job, job.classes[c], own[t]);
       if (steps.empty() || steps.front().empty()) continue;
       Alike& group = groups[{t, hash_of_calls(steps.front())}];
       for (const auto& step : steps) group.begins.push_back(step.data());
       for (const trace::Recording* twin : twins[c]) {
         const std::vector<Thread>& member = recorded.at(twin);
-        if (t >= member.size() || !same_calls(own[t].stretches, member[t].stretches)) continue;
+        if (t >= member.size() || !same_calls(own[t].intervals, member[t].intervals)) continue;
         for (const auto& step : steps)
-          group.begins.push_back(member[t].stretches.data() +
-                                 (step.data() - own[t].stretches.data()));
+          group.begins.push_back(member[t].intervals.data() +
+                                 (step.data() - own[t].intervals.data()));
       }
       group.owners.push_back({&job.classes[c].recording.records, &own[t], std::move(steps)});
     }
   }
-  // A step that was recorded once, as of a job too large for more, repeats itself within: layers,
-  // micro-batches. There the same surroundings stand for the same place of the step.
+  // If only one step was recorded, layers and micro-batches repeat within it. Calls with the same
+  // surroundings are then compared with each other.
   std::map<std::size_t, std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>> places;
   auto each_of_one_step = [&](auto&& visit) {
     for (const auto& [key, group] : groups)
       if (group.begins.size() == 1)
         for (const Alike::Owner& owner : group.owners)
-          for (const Stretch& stretch : owner.steps.front()) visit(key.first, owner, stretch);
+          for (const CallInterval& interval : owner.steps.front())
+            visit(key.first, owner, interval);
   };
-  each_of_one_step([&](std::size_t thread, const Alike::Owner&, const Stretch& stretch) {
-    places[thread][stretch.around].push_back(stretch.ns);
+  each_of_one_step([&](std::size_t thread, const Alike::Owner&, const CallInterval& interval) {
+    places[thread][interval.around].push_back(interval.ns);
   });
   for (auto& [thread, times_of] : places)
     for (auto& [around, times] : times_of)
       std::nth_element(times.begin(), lower_eighth(times), times.end());
-  each_of_one_step([&](std::size_t thread, const Alike::Owner& owner, const Stretch& stretch) {
-    auto& times = places[thread][stretch.around];
-    constexpr std::size_t enough = 8;
-    if (times.size() >= enough)
-      shrink(*owner.records, *owner.thread, stretch, *lower_eighth(times));
-  });
+  each_of_one_step(
+      [&](std::size_t thread, const Alike::Owner& owner, const CallInterval& interval) {
+        auto& times = places[thread][interval.around];
+        constexpr std::size_t enough = 8;
+        if (times.size() >= enough)
+          shrink(*owner.records, *owner.thread, interval, *lower_eighth(times));
+      });
   for (const auto& [key, group] : groups) {
     std::vector<std::uint64_t> times(group.begins.size());
     if (times.size() < 2) continue;

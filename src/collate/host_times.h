@@ -1,4 +1,4 @@
-// Host times of the steady steps, cleared of what the recording machine did to them.
+// Removes disturbances of the recording machine from the host times of steady steps.
 #pragma once
 
 #include <vector>
@@ -7,19 +7,19 @@
 
 namespace maya::collate {
 
-// Host time a record carries, that of a long gap too.
+// Host time of a record in ns, also of a host_gap record.
 std::uint64_t host_ns(const trace::Record& record);
 
 // Recordings of the other ranks of a class.
 using Twins = std::vector<const trace::Recording*>;
 
-// The same call of every steady step costs the host the same, on every rank that does the same;
-// what differs is the recording machine's doing: other ranks on the same cores, cold caches after a
-// switch, interrupts. That only ever adds. So what a thread takes from one piece of work to the
-// next becomes the lower eighth of what it was in the steady steps of all those ranks (of up to
-// eight times, the least), where it was more. Work is matched thread by thread; a thread whose work
-// differs between steps is left as it was. A step that was recorded only once is compared with
-// itself: with places that have the same work around them. `twins`: by class.
+// The same call of every steady step takes the same host time, on every rank with identical work.
+// Differences are disturbances of the recording machine: other ranks on the same cores, cold caches
+// after a context switch, interrupts. They only ever add time. So the host time between two calls
+// of a thread is reduced to the lower eighth of its values in the steady steps of all these ranks
+// (the minimum if there are up to eight values). Calls are matched thread by thread. A thread whose
+// calls differ between steps is not changed. If only one step was recorded, calls with the same
+// surrounding calls are compared instead. `twins` is indexed by class.
 void settle_host_times(job::Job& job, const std::vector<Twins>& twins);
 
 }  // namespace maya::collate

@@ -18,7 +18,7 @@ job::Job job_of(RecordingBuilder& r, std::vector<std::uint32_t> begin) {
   return job;
 }
 
-TEST(HostTimes, WhatOneStepWaitedForIsLeftOut) {
+TEST(HostTimes, DelayInOneStepIsRemoved) {
   RecordingBuilder r;
   r.host(500).kernel(1).host(700).kernel(2);
   r.host(90000).kernel(1).host(600).kernel(2);
@@ -49,7 +49,7 @@ TEST(HostTimes, LongGapsBelongToTheirCallAndThreadsMayInterleaveDifferently) {
   EXPECT_EQ(records[4].host_ns, 10u);
 }
 
-TEST(HostTimes, RanksThatDoTheSameTellEachOther) {
+TEST(HostTimes, RanksWithIdenticalWorkAreCompared) {
   RecordingBuilder r, other(1), different(2);
   for (auto* slow : {&r, &other}) slow->host(9000).kernel(1).host(700).kernel(2);
   r.host(8000).kernel(1).host(600).kernel(2);
@@ -64,7 +64,7 @@ TEST(HostTimes, RanksThatDoTheSameTellEachOther) {
   EXPECT_EQ(records[2].host_ns, 400u);
 }
 
-TEST(HostTimes, StepsThatDifferAreLeftAlone) {
+TEST(HostTimes, DifferentStepsAreNotChanged) {
   RecordingBuilder r;
   r.host(10).kernel(1).host(20).sync();
   r.host(30).kernel(1).host(40).kernel(2);
@@ -73,12 +73,12 @@ TEST(HostTimes, StepsThatDifferAreLeftAlone) {
   EXPECT_EQ(job.classes[0].recording.records[2].host_ns, 30u);
 }
 
-TEST(HostTimes, AStepRecordedOnceIsToldByItsOwnRepetitions) {
+TEST(HostTimes, SingleStepIsCorrectedByItsOwnRepetitions) {
   RecordingBuilder r;
   constexpr std::uint32_t layers = 40, calls = 3;
   for (std::uint32_t layer = 0; layer < layers; ++layer)
     r.host(layer % 4 == 0 ? 9000 : 500).kernel(1).host(700).kernel(2).host(300).kernel(3);
-  r.host(20000).kernel(7);  // once: nobody knows better
+  r.host(20000).kernel(7);  // occurs once, so there is nothing to compare it with
   job::Job job = job_of(r, {0, layers * calls + 1});
   collate::settle_host_times(job, {{}});
   const auto& records = job.classes[0].recording.records;

@@ -19,7 +19,8 @@ bool refers(Kind kind) {
 }
 std::uint64_t address(const Record& r, std::uint64_t upper) { return upper << 32 | r.value; }
 
-// An event stands for the work that its stream was given last: the messages of a group, a kernel.
+// An event is identified by the last work of its stream before it: the messages of a group, or a
+// kernel.
 class LastWork {
  public:
   explicit LastWork(const trace::Recording& recording) : recording_(recording) {}
@@ -37,7 +38,8 @@ class LastWork {
     work.events = 0;
     fresh_ = false;
   }
-  // Of an event that is recorded now; the first behind the work, the second …
+  // A hash for an event that is recorded now: the last work, and the number of events recorded
+  // since.
   std::uint64_t event(const Record& r) {
     Work& work = of_stream_[r.stream];
     return mix(work.hash, ++work.events);
@@ -53,7 +55,7 @@ class LastWork {
   bool fresh_{};
 };
 
-// Blocks with work of their own, and not only what stands between messages.
+// Whether each block has work of its own, and not only what is done between messages.
 std::vector<bool> working(const trace::Recording& recording, const Blocks& blocks) {
   std::vector<bool> result(blocks.letters.size());
   for (std::size_t b = 0; b < result.size(); ++b)
@@ -105,9 +107,9 @@ std::vector<std::uint32_t> waiting_blocks(const trace::Recording& recording, con
   return result;
 }
 
-// Per block: how far the peers are that get the next messages that are sent behind it. Of two parts
-// of a model on one rank, one may send its results to the next stage and the other to the one
-// before.
+// Per block: the distances of the peers that the next messages after it are sent to. If a rank
+// holds two parts of a model, one may send its results to the next stage and the other to the
+// previous.
 std::vector<std::uint64_t> directions(const trace::Recording& recording, const Blocks& blocks) {
   std::vector<std::uint64_t> result(blocks.letters.size());
   std::uint64_t next = 0;
@@ -158,7 +160,7 @@ Links::Links(std::span<const trace::Recording* const> recordings,
           family_of_[k][i] = number(last_work.event(r));
           if (by != no_link) use_of[k][i] = mix(direction[by], letters[by] + 1);
         } else if (r.kind == Kind::tensor_allocate) {
-          // What stands between messages is alike for many: by what comes next.
+          // Blocks between messages look alike, so the next block is included.
           const std::uint64_t next = works[b] || b + 1 == letters.size() ? 0 : letters[b + 1] + 1;
           const std::uint64_t place = blocks[k]->place[i];
           family_of_[k][i] = number(mix(mix(letters[b], next), mix(place, ++behind[place])));
@@ -170,8 +172,8 @@ Links::Links(std::span<const trace::Recording* const> recordings,
     }
   }
   count_references(recordings.size());
-  // Families that the stages do not agree on may be several in one: by the work that waits, and by
-  // where that sends its results.
+  // Families on which the stages do not agree are split further: by the work that waits, and by
+  // where it sends its results.
   std::vector<bool> agreed;
   for (const Family& family : families_) agreed.push_back(family.agreed);
   for (std::size_t k = 0; k < recordings.size(); ++k)
@@ -209,7 +211,7 @@ std::uint32_t Links::target(std::uint32_t family, std::uint32_t n) const {
   const Family& f = families_[family];
   if (!f.agreed || f.numbers.empty()) return no_link;
   if (n < f.numbers.size()) return f.numbers[n];
-  // More of them than in any recording: as far ahead or behind as the last ones were.
+  // There are more references than in any recording: continue with the same distance as the last.
   return f.numbers.back() + (n - static_cast<std::uint32_t>(f.numbers.size()) + 1);
 }
 

@@ -1,4 +1,4 @@
-// Which ranks must run for a job to be known, from what one of them did.
+// Determines which ranks have to run so that the whole job can be predicted.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,8 +12,8 @@ namespace {
 struct Partners {
   std::set<std::int32_t> sends, receives;
 
-  // An exchange with everybody, or around a ring, looks the same from every member. A stage of a
-  // pipeline gets gradients from whom it sends activations.
+  // All-to-all exchanges and rings look the same on every member. A pipeline stage receives
+  // gradients from the ranks that it sends activations to.
   bool stages(std::int32_t size) const {
     std::set<std::int32_t> all = sends;
     all.insert(receives.begin(), receives.end());
@@ -26,8 +26,9 @@ struct Partners {
   }
 };
 
-// Members of a communicator: as recorded, else a stride apart, which is the whole job's for the
-// communicator of all and, stages being outermost, a part of the job for any other.
+// The members of a communicator: as recorded, else at a constant stride. For the communicator of
+// all ranks the stride is the distance to the nearest peer. For any other it is world_size / size,
+// because stages are usually the outermost axis.
 std::vector<std::int32_t> members_of(const trace::Communicator& c, const Partners& partners,
                                      std::int32_t world_size) {
   if (!c.ranks.empty() && c.size < world_size) return c.ranks;
@@ -63,7 +64,7 @@ std::map<std::uint16_t, Partners> partners_of(const trace::Recording& recording)
   return partners;
 }
 
-// Ranks that the recorded one is a stage among, once for each way in which it is one.
+// The pipelines that the recorded rank is a stage of, each as the list of its ranks.
 std::set<std::vector<std::int32_t>> axes_of(const trace::Recording& recording) {
   std::set<std::vector<std::int32_t>> axes;
   for (const auto& [slot, found] : partners_of(recording)) {
@@ -73,9 +74,10 @@ std::set<std::vector<std::int32_t>> axes_of(const trace::Recording& recording) {
   return axes;
 }
 
-// Of a long row of stages: the first, the last, and of those between them the outermost and the
-// middle one, which tell what changes from stage to stage. The outermost are an odd number of
-// stages apart if there is an even number of stages: two kinds in turn do not look like one.
+// Selects the stages of a long pipeline to run: the first, the last, and of those between them the
+// outermost two and a middle one, which show what changes from stage to stage. If the number of
+// stages is even, the outermost two are an odd number of stages apart, so that two alternating
+// kinds of stages are noticed.
 std::vector<std::int32_t> probes(const std::vector<std::int32_t>& stages) {
   constexpr std::size_t few = 5;
   if (stages.size() <= few) return stages;
@@ -95,7 +97,7 @@ std::vector<std::int32_t> needed_ranks(const trace::Recording& recording) {
   std::set<std::int32_t> needed{own};
   const auto axes = axes_of(recording);
   for (const auto& members : axes) {
-    // Stages along several axes: every combination.
+    // With pipelines along several axes, every combination is needed.
     const auto wanted = axes.size() == 1 ? probes(members) : members;
     for (std::int32_t rank : std::vector(needed.begin(), needed.end()))
       for (std::int32_t member : wanted)
@@ -118,7 +120,7 @@ MoreRanks more_ranks(const std::vector<trace::Recording>& recordings) {
   const std::vector<std::int32_t>& unknown = derived.needed;
   const std::vector<std::int32_t> stages = stages_of(recordings.front());
   std::set<std::int32_t> more;
-  // The outermost and the middle one of each row of stages that cannot be worked out.
+  // The first, the middle and the last of each run of stages that cannot be derived.
   for (std::size_t s = 0, end = 0; s < stages.size(); s = end + 1) {
     auto is_unknown = [&](std::size_t i) {
       return i < stages.size() &&

@@ -16,7 +16,7 @@ Ranks line(int stride, int size) {
   return ranks;
 }
 
-TEST(Needed, OneRankWhereAllDoTheSame) {
+TEST(Needed, OneRankIfAllDoIdenticalWork) {
   RecordingBuilder r(0, 64);
   r.collective(r.communicator(1, line(1, 64)), 5).collective(r.communicator(2, line(1, 8)), 5);
   EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0}));
@@ -26,7 +26,7 @@ TEST(Needed, FiveStagesOfALongPipeline) {
   RecordingBuilder r(0, 64);
   auto stages = r.communicator(1, line(8, 8));
   r.send(stages, 1, 5).receive(stages, 1, 5);
-  // Outermost, as nobody says otherwise.
+  // The members are not recorded, so stages are assumed to be the outermost axis.
   EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0, 8, 32, 48, 56}));
   r.recording().communicators[0].ranks = line(2, 8);
   EXPECT_EQ(needed_ranks(r.recording()), (Ranks{0, 2, 8, 12, 14}));
@@ -41,14 +41,14 @@ TEST(Needed, AllStagesOfAShortPipeline) {
   EXPECT_EQ(needed_ranks(r.recording()), line(2, 5));
 }
 
-TEST(Needed, StagesOverTheCommunicatorOfAll) {
+TEST(Needed, StagesOverTheCommunicatorOfAllRanks) {
   RecordingBuilder r(0, 64);
   auto all = r.communicator(1, line(1, 64));
   r.send(all, 16, 5).receive(all, 16, 5);
   EXPECT_EQ(needed_ranks(r.recording()), line(16, 4));
 }
 
-TEST(Needed, RingsAndExchangesOfAllWithAllAreAlikeEverywhere) {
+TEST(Needed, RingsAndAllToAllExchangesNeedOneRank) {
   RecordingBuilder r(0, 64);
   auto ring = r.communicator(1, line(1, 8)), experts = r.communicator(2, line(8, 8));
   r.send(ring, 1, 5).receive(ring, 7, 5);

@@ -5,7 +5,7 @@
 namespace maya::collate {
 namespace {
 
-// z[p]: how many letters agree between the sequence and itself moved by p.
+// Z function: z[p] is the number of letters that agree between the sequence and its suffix at p.
 std::vector<std::uint32_t> self_agreement(std::span<const std::uint32_t> s) {
   std::vector<std::uint32_t> z(s.size());
   std::size_t left = 0, right = 0;
@@ -18,8 +18,8 @@ std::vector<std::uint32_t> self_agreement(std::span<const std::uint32_t> s) {
   return z;
 }
 
-// Takes as many repetitions as there are. The second and later times through a repeated part must
-// have the counts of the first, which `out` then holds already.
+// Matches as many repetitions as possible. The second and later iterations of a repeated part must
+// have the same counts as the first, which are then already in `out`.
 bool match(const std::vector<Repetition>& nesting, std::span<const std::uint32_t> letters,
            std::size_t& at, std::vector<Repetition>& out, bool again) {
   for (std::size_t i = 0; i < nesting.size(); ++i) {
@@ -64,7 +64,7 @@ void positions(const std::vector<Repetition>& model, const std::vector<Repetitio
     const std::uint64_t unit = model[i].body.empty() ? 1 : length_of(model[i].body);
     const std::uint64_t have = model[i].count, want = wanted[i].count;
     for (std::uint64_t k = 0; k < want; ++k) {
-      const std::uint64_t left = want - k;  // this one included
+      const std::uint64_t left = want - k;  // including this one
       std::uint64_t from = k < have / 2 ? k : left <= (have + 1) / 2 ? have - left : have / 2;
       from = std::min(from, have - 1);
       if (model[i].body.empty())

@@ -1,8 +1,9 @@
-// A sequence as nested repetitions: a a a b c b c b c d is a³ (b c)³ d.
+// Describes a sequence as nested repetitions: a a a b c b c b c d is a³ (b c)³ d.
 //
-// The step of a pipeline stage is such a sequence: warm-up forwards, pairs of forward and backward,
-// the remaining backwards, some of it nested in rounds. Stages that do the same work have the same
-// nesting, and only the counts differ: each of them is linear in the stage's place in the pipeline.
+// The step of a pipeline stage is such a sequence: warm-up forward passes, pairs of forward and
+// backward passes, the remaining backward passes, some of them nested in rounds. Stages with the
+// same work have the same nesting and differ only in the counts, each of which is a linear function
+// of the number of the stage.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,30 @@
 namespace maya::collate {
 
 struct Repetition {
-  std::uint32_t letter{};        // where `body` is empty
-  std::vector<Repetition> body;  // else this, `count` times
+  std::uint32_t letter{};        // what is repeated if `body` is empty
+  std::vector<Repetition> body;  // else what is repeated
   std::uint64_t count{1};
 };
 
-// Left to right, taking the repetition that covers most; inside a repeated part again.
+// Greedy from left to right: uses the repetition that covers most letters, then continues inside
+// the repeated part.
 std::vector<Repetition> repetitions_of(std::span<const std::uint32_t> letters);
 
-// Another sequence in terms of the same nesting: with its own counts, which may be one or none.
-// Nothing if it does not nest so.
+// Describes another sequence with the same nesting but its own counts, which may be one or zero.
+// nullopt if the sequence does not have this nesting.
 std::optional<std::vector<Repetition>> counted(const std::vector<Repetition>& nesting,
                                                std::span<const std::uint32_t> letters);
 
-// Counts of `a` and `b` continued to another place of the pipeline. Nothing if the two nest
-// differently, or if a count would not be a whole number of repetitions there, or negative.
+// Extrapolates the counts of stages `at_a` and `at_b` linearly to stage `at`. nullopt if the two
+// have different nestings, or if a count would be negative or not an integer.
 std::optional<std::vector<Repetition>> continued(const std::vector<Repetition>& a,
                                                  std::int64_t at_a,
                                                  const std::vector<Repetition>& b,
                                                  std::int64_t at_b, std::int64_t at);
 
-// Positions in the sequence of `model` whose letters, one after the other, are `wanted`, which
-// nests as `model` does with other counts. First repetitions stand for first ones and last for last
-// ones: what a loop does differently at its ends stays at its ends.
+// Returns positions in the sequence of `model` whose letters form the sequence `wanted`, which has
+// the same nesting with other counts. First repetitions map to first ones and last repetitions to
+// last ones, so that work that differs at the ends of a loop stays at its ends.
 std::vector<std::uint32_t> positions_in(const std::vector<Repetition>& model,
                                         const std::vector<Repetition>& wanted);
 

@@ -30,7 +30,7 @@ std::string repeated(const std::string& text, int count) {
   return result;
 }
 
-// Warm-up forwards, pairs, the remaining backwards, an optimizer step; three steps.
+// Three steps of warm-up forward passes, pairs, the remaining backward passes, an optimizer update.
 std::string one_forward_one_backward(int stages, int stage, int micro_batches) {
   const int warm = stages - stage - 1;
   return repeated("i", 1) +
@@ -46,7 +46,7 @@ TEST(Repetition, NestsAndCounts) {
   EXPECT_EQ(parsed(""), "");
 }
 
-TEST(Repetition, PlaysBackWhatWasParsed) {
+TEST(Repetition, ExpandsToTheOriginalSequence) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     std::string text;
@@ -64,13 +64,13 @@ TEST(Repetition, PlaysBackWhatWasParsed) {
   }
 }
 
-TEST(Repetition, ContinuesCountsToAnotherStage) {
+TEST(Repetition, ExtrapolatesCountsToAnotherStage) {
   constexpr int stages = 16, micro_batches = 40;
   auto at = [&](int stage) {
     return repetitions_of(letters_of(one_forward_one_backward(stages, stage, micro_batches)));
   };
   const auto a = at(1);
-  // In the last but one the warm-up loop runs once: it shows no loop by itself.
+  // In the last stage but one the warm-up loop runs once, so it is not visible as a loop.
   const auto b =
       counted(a, letters_of(one_forward_one_backward(stages, stages - 2, micro_batches)));
   ASSERT_TRUE(b);
@@ -88,7 +88,7 @@ TEST(Repetition, ContinuesCountsToAnotherStage) {
   }
 }
 
-TEST(Repetition, WhatNestsDifferentlyOrDoesNotDivideIsRefused) {
+TEST(Repetition, DifferentNestingsAndFractionalCountsAreRejected) {
   const auto a = repetitions_of(letters_of("aaaab")), c = repetitions_of(letters_of("aaaac")),
              d = repetitions_of(letters_of("aaab"));
   EXPECT_FALSE(counted(a, letters_of("aaabc")));
@@ -100,7 +100,7 @@ TEST(Repetition, WhatNestsDifferentlyOrDoesNotDivideIsRefused) {
   EXPECT_TRUE(continued(a, 1, *once, 4, 2));
   EXPECT_FALSE(continued(a, 1, c, 4, 2));
   EXPECT_FALSE(continued(a, 1, d, 4, 2));      // a third of a repetition each
-  EXPECT_FALSE(continued(a, 1, *once, 4, 7));  // less than none
+  EXPECT_FALSE(continued(a, 1, *once, 4, 7));  // negative
 }
 
 TEST(Repetition, EndsOfALoopStayAtItsEnds) {

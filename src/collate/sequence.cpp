@@ -26,10 +26,10 @@ struct Symbol {
   std::size_t weight{1};
 };
 
-// Which list kernels update the parameters. Those of a named optimizer, if there are any; else
-// those that bring two lists together (parameters and what is taken off them); else all. Always
-// over a good part of what the largest goes over: lists are also cleared, clipped, scaled and
-// copied, some of them layer by layer, and that is no step.
+// Determines which multi-tensor kernels update the parameters: those of a known optimizer if there
+// are any; else those that combine two lists (parameters and their changes); else all. They must
+// cover a good part of the elements of the largest one: lists are also cleared, clipped, scaled and
+// copied, sometimes layer by layer, and that is not an update.
 class Updates {
  public:
   explicit Updates(const std::vector<Op>& ops) {
@@ -141,16 +141,16 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   Regularity best;
   if (cuts.size() < 2) return best;
   const std::size_t segments = cuts.size() - 1;
-  // Initialization is not part of what a division into steps should cover.
+  // Initialization need not be covered by steps.
   const auto all = static_cast<double>(
       sequence.weight_between(std::min(sequence.first_heavy(), cuts[0]), sequence.size()));
-  bool settled = false;  // most steps are one and the same
+  bool settled = false;  // most steps are identical
   struct Kind {
     std::uint64_t signature{};
     std::size_t whole{}, weight{}, length{};
-    std::size_t endings{};  // segments that end like it: it, perhaps with an evaluation before
+    std::size_t endings{};  // segments with the same end, perhaps after an evaluation
   };
-  // The kind of segment that covers most of the sequence is what a step looks like.
+  // A step is the kind of segment that covers most of the sequence.
   auto judge = [&](double weight, bool same_work, auto&& signature) {
     std::vector<Kind> kinds;
     std::unordered_map<std::uint64_t, std::size_t> index;
@@ -170,7 +170,8 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
     std::sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) {
       return std::tuple(a.weight, b.signature) > std::tuple(b.weight, a.signature);
     });
-    // All segments of few kinds are compared with each: more kinds than these are no steps.
+    // All segments are compared with each kind. If there are more kinds than this, they are not
+    // steps.
     constexpr std::size_t most_kinds = 8;
     if (kinds.size() > most_kinds) kinds.resize(most_kinds);
     for (Kind& kind : kinds) {
@@ -189,9 +190,9 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
       if (score(kind) > score(*top)) top = &kind;
     if (score(*top) <= best.score) return;
     best.score = score(*top);
-    // Sizes differ, but most steps are one and the same: the others are a last, smaller batch.
+    // Most steps are identical. Those that differ only in sizes are a smaller last batch.
     if (settled) return;
-    // Of the steps, the most frequent kind is the steady one: an evaluation may make others long.
+    // The most frequent kind is the steady one; others may be longer because of an evaluation.
     for (const Kind& kind : kinds)
       if (kind.length >= longest / 20 && kind.endings > top->endings) top = &kind;
     settled = same_work && 2 * top->endings > segments;
@@ -202,9 +203,9 @@ Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cut
   judge(1.0, true, [&](std::size_t a, std::size_t b) { return sequence.exact(a, b); });
   const bool equal = settled;
   judge(0.9, true, [&](std::size_t a, std::size_t b) { return sequence.shape(a, b); });
-  settled = equal;  // steps of one code may still differ from all others by their data
-  // Data-dependent jitter: steps of nearly the same length. Where most have as much training work,
-  // one that has more carries an evaluation.
+  settled = equal;  // steps with the same code may still differ in their data
+  // Data-dependent variation: steps of nearly the same length. If most have the same amount of
+  // training work, a step with more contains an evaluation.
   std::vector<std::size_t> lengths;
   std::map<std::size_t, std::size_t> works;
   for (std::size_t k = 0; k < segments; ++k) {

@@ -1,4 +1,5 @@
-// The device work of one recording as a sequence of symbols, with hashes of any stretch in O(1).
+// The device work of one recording as a sequence of symbols, with a hash of any subsequence in
+// O(1).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 
 namespace maya::collate {
 
-// The op itself says so (attention, normalization, a compiled kernel's name). Matrix products do
-// not.
+// Whether the op is known to compute gradients, from its direction (attention, normalization) or
+// its name (compiled kernels). Matrix products look the same in both passes.
 bool computes_gradients(const Op& op);
 
 class Sequence;
-// Backward passes or updates are among the work. PyTorch runs backward passes in a thread of their
-// own.
+// Whether the work contains backward passes or updates. PyTorch runs backward passes in a thread of
+// their own.
 bool has_training(const Sequence& sequence);
 
 class Sequence {
@@ -25,26 +26,28 @@ class Sequence {
   std::size_t size() const { return record_.size(); }
   std::uint32_t record(std::size_t i) const { return record_[i]; }
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
-  // Whether those are updates, not just kernels over lists as clipping has them.
+  // Whether these symbols are certainly updates. Other work, like clipping, uses multi-tensor
+  // kernels too.
   bool certain_updates() const { return certain_updates_; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
-  std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that asked for it
+  std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that issued it
   bool gradient(std::size_t i) const { return gradient_[i]; }
-  // How many such symbols lie in [begin, end).
+  // The number of heavy symbols in [begin, end).
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {
     return heavy_[end] - heavy_[begin];
   }
-  // How much the symbols in [begin, end) ask of the device: a graph as much as the ops in it.
+  // The number of ops in [begin, end), where a graph counts as the ops in it.
   std::size_t weight_between(std::size_t begin, std::size_t end) const {
     return weight_[end] - weight_[begin];
   }
   // First symbol at or after the record.
   std::size_t at(std::uint32_t record) const;
 
-  std::uint64_t exact(std::size_t begin, std::size_t end) const;  // same ops on the same sizes
-  std::uint64_t shape(std::size_t begin, std::size_t end) const;  // same code, whatever the sizes
+  std::uint64_t exact(std::size_t begin,
+                      std::size_t end) const;  // equal for the same ops and sizes
+  std::uint64_t shape(std::size_t begin, std::size_t end) const;  // equal for the same code
 
  private:
   std::vector<std::uint32_t> record_;
@@ -59,8 +62,8 @@ class Sequence {
 
 // How well a list of cuts divides the sequence into equal steps.
 struct Regularity {
-  double score{};                    // 1: the whole sequence is equal segments
-  std::vector<std::uint8_t> steady;  // per segment: like most
+  double score{};                    // 1: the sequence consists of equal segments
+  std::vector<std::uint8_t> steady;  // per segment: 1 if it is like most others
 };
 Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts);
 

@@ -33,7 +33,7 @@ bool gives_device_memory(const std::vector<Record>& records, std::size_t i) {
              static_cast<std::uint32_t>(trace::MemoryKind::device);
 }
 
-// The most it held at a time.
+// The peak of the allocated device memory.
 std::uint64_t peak_memory(const trace::Recording& recording) {
   std::uint64_t live = 0, peak = 0;
   std::unordered_map<std::uint32_t, std::uint64_t> bytes;
@@ -54,8 +54,8 @@ std::uint64_t peak_memory(const trace::Recording& recording) {
   return peak;
 }
 
-// Which event each wait is for, by the number of the event's record; waits between the same two
-// messages in any order.
+// The event that each wait is for, by the number of the event's record. Waits between the same two
+// messages are sorted, so that their order does not matter.
 std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Recording& recording) {
   std::vector<std::pair<std::uint32_t, std::int64_t>> result;
   std::unordered_map<std::uint32_t, std::int64_t> event_at;
@@ -72,23 +72,23 @@ std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Record
   return result;
 }
 
-// Members of a communicator as the rank at another stage has it.
+// How the members of a communicator change from stage to stage.
 struct Place {
-  bool shared{};  // by all stages; else each stage has its own
+  bool shared{};  // all stages use the same communicator; else each stage has its own
 };
 
-// A stage that ran.
+// A recorded stage.
 struct Stage {
   const trace::Recording* recording{};
-  std::int64_t at{};  // its number along the pipeline
+  std::int64_t at{};  // its number in the pipeline
   Blocks blocks{};
 };
 
-// Two recorded stages and what lies between them.
-class Stretch {
+// Two recorded stages and the missing stages between them.
+class StageGap {
  public:
-  Stretch(const std::vector<const trace::Recording*>& all, const std::vector<Stage>& stages,
-          const Stage& a, const Stage& b)
+  StageGap(const std::vector<const trace::Recording*>& all, const std::vector<Stage>& stages,
+           const Stage& a, const Stage& b)
       : all_(all),
         stages_(stages),
         a_(*a.recording),
@@ -104,9 +104,9 @@ class Stretch {
                            ? counted(order_a_, std::span(blocks_b_.letters).subspan(head_))
                            : std::nullopt;
     if (!order)
-      why_ = "the work between their messages differs, or its order follows no rule";
+      why_ = "the work between their messages differs, or its order has no regular pattern";
     else if (!place_communicators())
-      why_ = "they have other communicators";
+      why_ = "their communicators differ";
     alike_ = why_.empty();
     if (!alike_) return;
     order_b_ = *order;
@@ -118,17 +118,17 @@ class Stretch {
   }
 
   bool alike() const { return alike_; }
-  // Why a stage cannot be worked out.
+  // Why a stage cannot be derived.
   const std::string& why() const { return why_; }
   double memory_off() const { return memory_off_; }
   bool waits_known() const { return waits_known_; }
-  // Rather run the stages than be wrong about whether they fit, or how long they wait.
+  // Whether memory and waits of the derived stages are reliable. If not, the stages should run.
   bool sure() {
     constexpr double little = 0.01;
     if (!alike_) return false;
-    if (!waits_known_) why_ = "what their streams wait for does not follow from their order";
+    if (!waits_known_) why_ = "the events that their streams wait for cannot be derived";
     if (std::abs(memory_off_) > little)
-      why_ = fmt::format("their memory does not follow from the order of their work ({:+.1f} %)",
+      why_ = fmt::format("their memory cannot be derived from the order of their work ({:+.1f} %)",
                          100 * memory_off_);
     return why_.empty();
   }
@@ -136,7 +136,7 @@ class Stretch {
   std::optional<trace::Recording> stage(std::int64_t at, std::int32_t rank) {
     if (!alike_) return std::nullopt;
     const auto order = continued(order_a_, at_a_, order_b_, at_b_, at);
-    if (!order) return why_ = "their order changes unevenly from stage to stage", std::nullopt;
+    if (!order) return why_ = "their order changes irregularly from stage to stage", std::nullopt;
     Writer writer(*this, at, rank);
     std::vector<std::uint32_t> blocks = head_of(at);
     for (std::uint32_t block : positions_in(order_a_, *order))
@@ -148,8 +148,8 @@ class Stretch {
   }
 
  private:
-  // What comes before the first loop: setting up, and the first exchanges with the neighbours,
-  // which even and odd stages may make in another order so that they do not wait for each other.
+  // The head is the part before the first loop: initialization and the first exchanges with the
+  // neighbours. Even and odd stages may do these exchanges in different orders to avoid a deadlock.
   bool same_head(const Blocks& other) const {
     const auto end = static_cast<std::ptrdiff_t>(head_);
     return other.letters.size() >= head_ &&
@@ -157,7 +157,7 @@ class Stretch {
                                other.letters.begin());
   }
 
-  // In the order of the nearest stage that is even or odd as this one is.
+  // The head in the order of the nearest recorded stage with the same parity.
   std::vector<std::uint32_t> head_of(std::int64_t at) const {
     const Stage* like = nullptr;
     for (const Stage& stage : stages_)
@@ -176,8 +176,9 @@ class Stretch {
     return blocks;
   }
 
-  // Which communicators are one for all stages: those that both recordings have with the same
-  // members. The others' members are as far from each other as the two ranks are.
+  // Determines which communicators all stages share: those that have the same members in both
+  // recordings. For the others, the ranks of corresponding members differ by as much as the two
+  // recorded ranks.
   bool place_communicators() {
     if (a_.communicators.size() != b_.communicators.size()) return false;
     const std::int32_t apart = b_.identity.rank - a_.identity.rank;
@@ -194,8 +195,9 @@ class Stretch {
     return true;
   }
 
-  // Plays the stand-in's tensors to the model of the allocator: if it takes the very segments that
-  // were recorded, in the same places, other stages' segments can be worked out.
+  // Runs the tensors of the recorded stage through the model of the allocator. If the model
+  // requests exactly the recorded segments at the recorded places, it can also be used for other
+  // stages.
   bool follow_memory() {
     const auto& records = a_.records;
     replaced_.resize(records.size());
@@ -215,15 +217,15 @@ class Stretch {
       } else if (records[i].kind == Kind::tensor_release) {
         if (links_->link(0, i) != no_link) allocator.release(links_->link(0, i));
       } else if (gives_device_memory(records, i)) {
-        return false;  // the device was full, or the program asked for it
+        return false;  // segments were released: the device was full, or empty_cache was called
       }
     }
     return any;
   }
 
-  // Whether the other recorded stage's waits come out, and how far off its memory is, when that
-  // stage is worked out as if it had not run. Segments stay where the stand-in took them, in the
-  // first rounds of its loops, if that comes nearer than the model of the allocator.
+  // Derives the other recorded stage as if it had not run, to check whether its waits are correct
+  // and how large the error of its memory is. If that is more accurate than the model of the
+  // allocator, segments stay where the stand-in requested them, in the first iterations of loops.
   void try_other() {
     auto off = [&](bool by_model) {
       knows_memory_ = by_model;
@@ -237,10 +239,10 @@ class Stretch {
     memory_off_ = knows_memory_ ? modelled : kept;
   }
 
-  // Puts a recording together, record by record.
+  // Assembles a recording, record by record.
   class Writer {
    public:
-    Writer(const Stretch& stretch, std::int64_t at, std::int32_t rank) : s_(stretch) {
+    Writer(const StageGap& gap, std::int64_t at, std::int32_t rank) : s_(gap) {
       const trace::Recording& a = s_.a_;
       out_.identity = a.identity;
       out_.identity.rank = rank;
@@ -253,7 +255,7 @@ class Stretch {
       out_.complete = a.complete;
       out_.records.reserve(a.records.size());
       latest_.resize(a.records.size());
-      // Numbers of a communicator's own rank go up evenly from stage to stage.
+      // The own rank within a communicator increases linearly from stage to stage.
       for (std::size_t slot = 0; slot < a.communicators.size(); ++slot) {
         trace::Communicator c = a.communicators[slot];
         if (s_.places_[slot].shared) {
@@ -316,7 +318,7 @@ class Stretch {
     trace::Recording done() { return std::move(out_); }
 
    private:
-    // Host time of a record that is left out goes to the thread's next one.
+    // The host time of an omitted record is added to the thread's next record.
     void put_off(const Record& r) {
       late_[r.thread] += r.host_ns;
       late_flags_[r.thread] |= r.flags & trace::resumed;
@@ -348,9 +350,9 @@ class Stretch {
       put(segment);
     }
 
-    // The event or tensor that a record refers to; 0: none. By its number in the family where the
-    // recorded stages agree on it; else what was made last from the record that the stand-in's
-    // refers to; else the last of the family.
+    // The event or tensor that a record refers to; 0: none. If the recorded stages agree, it is
+    // found by its number in the family. Else it is the last one made from the record that the
+    // stand-in's record refers to, else the last one of the family.
     std::uint32_t meant(std::uint32_t i) {
       const std::uint32_t link = s_.links_->link(0, i);
       if (link == no_link) return 0;
@@ -362,7 +364,7 @@ class Stretch {
       return made.empty() ? 0 : made.back();
     }
 
-    // The op with its peer so many places further.
+    // The op with its peer shifted by `by`.
     std::uint32_t moved(std::uint32_t op, std::int32_t by) {
       if (by == 0) return op;
       const auto [at, fresh] =
@@ -374,11 +376,11 @@ class Stretch {
       return at->second;
     }
 
-    const Stretch& s_;
+    const StageGap& s_;
     trace::Recording out_;
-    std::vector<std::int32_t> shift_;  // by communicator: places from the stand-in's
+    std::vector<std::int32_t> shift_;  // by slot: own rank minus that of the stand-in
     std::map<std::pair<std::uint32_t, std::int32_t>, std::uint32_t> moved_;
-    std::vector<std::uint32_t> latest_;  // by record of the stand-in: what was last made from it
+    std::vector<std::uint32_t> latest_;  // by record of the stand-in: the last one made from it
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> made_;  // by family
     std::unordered_map<std::uint32_t, std::uint32_t> referred_;
     std::unordered_map<std::uint16_t, std::uint64_t> late_;
@@ -387,11 +389,11 @@ class Stretch {
     std::uint32_t events_{}, tensors_{}, segments_{};
   };
 
-  // A stage's own communicator: the id under which another recorded rank knows it, if one does.
+  // The id of a stage's own communicator: as recorded by another rank, if one has it.
   std::uint64_t id_of(const trace::Communicator& c, std::size_t slot, std::int64_t at) const {
     if (c.ranks.empty()) return mix(mix(c.id, slot), static_cast<std::uint64_t>(at));
     auto same = [&](const trace::Communicator& other) { return other.ranks == c.ranks; };
-    // Several may have the same members: the n-th of them is the n-th on every rank.
+    // If several have the same members, the n-th on one rank is the n-th on every rank.
     std::size_t before = 0;
     for (std::size_t s = 0; s < slot; ++s)
       before += a_.communicators[s].ranks == a_.communicators[slot].ranks;
@@ -411,10 +413,10 @@ class Stretch {
   std::int64_t at_a_, at_b_;
   const Blocks &blocks_a_, &blocks_b_;
   std::size_t head_{};                         // blocks before the first loop
-  std::vector<Repetition> order_a_, order_b_;  // behind them
+  std::vector<Repetition> order_a_, order_b_;  // after the head
   std::vector<Place> places_;
   std::optional<Links> links_;
-  std::vector<bool> replaced_;  // by record: a segment that the allocator took
+  std::vector<bool> replaced_;  // by record: whether it is a segment of the caching allocator
   std::string why_{};
   bool alike_{}, knows_memory_{};
   bool waits_known_{};
@@ -448,22 +450,23 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
     const std::int64_t from = stages[k].at, to = stages[k + 1].at;
     if (to - from < 2) continue;
     const trace::Recording &a = *stages[k].recording, &b = *stages[k + 1].recording;
-    // Loops that run once or not at all in one of the two show in the other.
-    std::optional<Stretch> stretch(std::in_place, all, stages, stages[k], stages[k + 1]);
-    const bool turned = !stretch->alike();
-    if (turned) stretch.emplace(all, stages, stages[k + 1], stages[k]);
+    // A loop that runs at most once in one of the two stages is visible in the other, so both are
+    // tried.
+    std::optional<StageGap> gap(std::in_place, all, stages, stages[k], stages[k + 1]);
+    const bool turned = !gap->alike();
+    if (turned) gap.emplace(all, stages, stages[k + 1], stages[k]);
     const trace::Recording& stand_in = turned ? b : a;
     std::size_t good = 0;
     for (std::int64_t s = from + 1; s < to; ++s) {
       const std::int32_t rank = ranks[static_cast<std::size_t>(s)];
       if (what == Derive::ends && s > from + 1 && s < to - 1) {
-        // Between two that can be worked out.
+        // A stage in the middle is missing only if its predecessor is.
         if (!result.needed.empty() &&
             result.needed.back() == ranks[static_cast<std::size_t>(s - 1)])
           result.needed.push_back(rank);
         continue;
       }
-      auto made = what == Derive::all || stretch->sure() ? stretch->stage(s, rank) : std::nullopt;
+      auto made = what == Derive::all || gap->sure() ? gap->stage(s, rank) : std::nullopt;
       if (!made) {
         result.needed.push_back(rank);
         continue;
@@ -473,19 +476,19 @@ DerivedStages derive_stages(const std::vector<trace::Recording>& recordings, Der
       result.recordings.push_back(std::move(*made));
       result.from.push_back(stand_in.identity.rank);
     }
-    if (!stretch->why().empty())
-      result.why = fmt::format("ranks {} and {} do not tell what the stages between them do: {}",
-                               a.identity.rank, b.identity.rank, stretch->why());
+    if (!gap->why().empty())
+      result.why = fmt::format("the stages between ranks {} and {} cannot be derived: {}",
+                               a.identity.rank, b.identity.rank, gap->why());
     if (good == 0) continue;
     result.notes.push_back(fmt::format(
-        "{} of the stages {} to {} of the pipeline did not run: they do the work of rank {} in the "
-        "order that their place in the schedule asks for{}{}",
+        "{} of the stages {} to {} of the pipeline did not run: they are assumed to do the work of "
+        "rank {} in the order of their place in the schedule{}{}",
         good, from + 1, to - 1, stand_in.identity.rank,
-        stretch->waits_known() ? "" : "; which messages they wait for is estimated",
-        stretch->memory_off() == 0
+        gap->waits_known() ? "" : "; the messages that they wait for are estimated",
+        gap->memory_off() == 0
             ? ""
             : fmt::format("; their memory is estimated ({:+.1f} % off for rank {})",
-                          100 * stretch->memory_off(), (turned ? a : b).identity.rank)));
+                          100 * gap->memory_off(), (turned ? a : b).identity.rank)));
   }
   return result;
 }

@@ -1,13 +1,13 @@
-// Stages of a pipeline that did not run, worked out from two that did.
+// Derives the recordings of pipeline stages that did not run from two stages that did.
 //
-// Middle stages do the same work on the same number of micro-batches; what differs is the order:
-// how many forward passes come before the first backward pass, and so on. Two recorded stages with
-// the unrecorded one between them are cut into blocks (blocks.h) and written as nested repetitions
-// (repetition.h). If both nest alike, the counts of the stage between them follow, and its
-// recording is put together from the earlier one's blocks: in its own order, with its own peers,
-// its own events and its own memory, which PyTorch's allocator would take in that order
-// (caching_allocator.h). If they do not nest alike, or if an event or a tensor would be used before
-// it exists, the stage is not like its neighbours and has to run.
+// Middle stages do the same work on the same number of micro-batches and differ in the order: how
+// many forward passes come before the first backward pass, and so on. The two recorded stages
+// around the missing one are divided into blocks (blocks.h) and described as nested repetitions
+// (repetition.h). If both have the same nesting, the counts of the missing stage are interpolated.
+// Its recording is then assembled from the blocks of the first stage, in the new order and with the
+// missing stage's own peers, events and memory. The memory is what PyTorch's allocator requests for
+// that order (caching_allocator.h). If the nestings differ, or if an event or a tensor would be
+// used before it exists, the stage is not like its neighbours and has to run.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ namespace maya::collate {
 
 struct DerivedStages {
   std::vector<trace::Recording> recordings;
-  std::vector<std::int32_t> from;    // rank of the recording that each was put together from
-  std::vector<std::int32_t> needed;  // ranks of stages that cannot be worked out from what there is
-  std::string why;                   // they cannot
+  std::vector<std::int32_t> from;    // for each, the rank whose recording it was derived from
+  std::vector<std::int32_t> needed;  // ranks of stages that cannot be derived and have to run
+  std::string why;                   // the reason for `needed`
   std::vector<std::string> notes;
 };
 
-// `ends`: only whether the stages at the ends of each gap can be worked out; nothing is kept.
+// `ends`: only checks whether the stages at the ends of each gap can be derived.
 enum class Derive : std::uint8_t { all, ends };
 
-// `recordings` in ascending order of ranks.
+// `recordings` are in ascending order of rank.
 DerivedStages derive_stages(const std::vector<trace::Recording>& recordings,
                             Derive what = Derive::all);
 
-// Ranks along the pipeline that the recorded rank is a stage of, in order; empty if it is none, or
-// one of several pipelines that cross each other.
+// The ranks of the pipeline that the recorded rank belongs to, in order. Empty if it belongs to no
+// pipeline or to several.
 std::vector<std::int32_t> stages_of(const trace::Recording& recording);
 
 }  // namespace maya::collate

@@ -18,18 +18,18 @@ using collate::CachingAllocator;
 using testing::RecordingBuilder;
 using trace::Kind;
 
-// What a stage does in a step, in order.
+// The actions of a stage in a step, in order.
 struct Action {
   enum What : std::uint8_t { forward, backward, weights } what;
   int chunk{};
 };
 using Schedule = std::function<std::vector<Action>(int stage)>;
 
-// A pipeline of `stages`, each of `block` ranks that reduce among each other.
+// A pipeline of `stages`, each with `block` data-parallel ranks.
 struct Pipeline {
   int stages, block;
   Schedule schedule;
-  std::vector<std::int64_t> kept;  // bytes of the tensors a forward pass keeps, per pass
+  std::vector<std::int64_t> kept;  // bytes of the tensors that a forward pass keeps
 
   // Writes one rank as it would be recorded, with PyTorch's allocator behind its tensors.
   class Rank {
@@ -107,7 +107,7 @@ struct Pipeline {
     }
 
     std::uint32_t tensor(std::int64_t bytes) {
-      // An address that is in use is not given out again, all others are, as PyTorch does.
+      // Like PyTorch, reuses every address that is not in use.
       std::uint32_t address = 0;
       while (used_[++address]) {
       }
@@ -245,7 +245,7 @@ TEST(Stages, Interleaved) { expect_derived({8, 1, interleaved(8, 16, 2), {4 << 2
 
 TEST(Stages, ZeroBubble) { expect_derived({8, 4, zero_bubble(8, 24), {12 << 20}}); }
 
-TEST(Stages, RandomSizesOfTensors) {
+TEST(Stages, RandomTensorSizes) {
   std::mt19937 random(11);
   for (int round = 0; round < 12; ++round) {
     std::vector<std::int64_t> kept;
@@ -257,7 +257,7 @@ TEST(Stages, RandomSizesOfTensors) {
   }
 }
 
-TEST(Stages, AllStagesAndSomeGiveTheSameJob) {
+TEST(Stages, DerivedStagesGiveTheSameJobAsRecordedOnes) {
   const Pipeline pipeline{8, 2, one_forward_one_backward(8, 12), {4 << 20}};
   auto whole = collate::collate(some(pipeline, {0, 1, 2, 3, 4, 5, 6, 7})),
        part = collate::collate(some(pipeline, {0, 1, 4, 6, 7}));
@@ -277,8 +277,8 @@ TEST(Stages, AllStagesAndSomeGiveTheSameJob) {
   }
 }
 
-// Stage 5 has one more layer: the stages around it cannot be worked out across it.
-TEST(Stages, AStageThatDiffersIsFoundAndRun) {
+// Stage 5 has one more layer, so the stages around it cannot be derived across it.
+TEST(Stages, DifferentStageIsDetectedAndRun) {
   const Pipeline usual{12, 1, one_forward_one_backward(12, 24), {4 << 20}};
   const Pipeline other{12, 1, one_forward_one_backward(12, 24), {4 << 20, 4 << 20}};
   auto record = [&](int stage) { return (stage >= 5 ? other : usual).record(stage); };
@@ -302,7 +302,7 @@ TEST(Stages, AStageThatDiffersIsFoundAndRun) {
   for (const auto& one : derived.recordings) expect_same(one, record(one.identity.rank));
 }
 
-TEST(Stages, WithoutTensorsMemoryStaysWhereTheStandInTookIt) {
+TEST(Stages, WithoutTensorRecordsSegmentsStayWhereTheStandInRequestedThem) {
   const Pipeline pipeline{8, 1, one_forward_one_backward(8, 16), {4 << 20}};
   auto recordings = some(pipeline, {0, 1, 4, 6, 7});
   for (auto& recording : recordings)

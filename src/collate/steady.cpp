@@ -9,7 +9,7 @@
 namespace maya::collate {
 namespace {
 
-// The steps of one rank alone; no step where nothing but the whole run was found.
+// The steps of one rank. There are none if the whole run counts as one step.
 job::Job steps_of(trace::Recording recording) {
   job::Job job;
   job.truncated = true;
@@ -22,8 +22,8 @@ job::Job steps_of(trace::Recording recording) {
   return job;
 }
 
-// Every measured step brings gradients to the host, and weights back: a CPU optimizer updates them
-// there. A micro-batch before such an update brings no weights.
+// Whether a CPU optimizer updates the weights: every measured step copies gradients to the host and
+// weights back. A micro-batch before such an update copies no weights.
 bool updates_on_host(const job::Job& job) {
   constexpr std::int64_t gradients = 1 << 20, smaller_weights = 4;
   const job::RankClass& rank = job.classes[0];

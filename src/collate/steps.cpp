@@ -14,10 +14,10 @@ namespace {
 
 using trace::Kind;
 
-// What happened in one step of one class, to tell steady ones from warm-up.
+// The work of one step of one class, to distinguish steady steps from warm-up.
 struct Content {
   std::uint64_t host_ns{};
-  bool sets_up{};  // communicators created, device memory taken
+  bool sets_up{};  // creates communicators or allocates device memory
 };
 
 std::vector<Content> contents(const job::RankClass& c) {
@@ -35,14 +35,14 @@ std::vector<Content> contents(const job::RankClass& c) {
   return result;
 }
 
-// After the last step the program may do anything: evaluate, save, wind down. It ends as many
-// records behind its work as the step before did behind its own, at `work_before`, and before the
-// host has been busy for much longer than it was there.
+// The end of the last step. The program may evaluate, save or shut down afterwards. The last step
+// ends as many records after its last work as the step before did after its own (`work_before`),
+// and earlier if the host was busy for much longer than there.
 std::uint32_t end_of_last(const std::vector<trace::Record>& records, std::uint32_t work_before,
                           std::uint32_t end_before, std::uint32_t work) {
   std::uint64_t usual = 0;
   for (std::uint32_t i = work_before; i < end_before; ++i) usual += host_ns(records[i]);
-  constexpr std::uint64_t slack_ns = 100000;  // a pause nobody would notice in a step
+  constexpr std::uint64_t slack_ns = 100000;  // negligible in a step
   std::uint32_t end = work;
   std::uint64_t busy = 0;
   for (; end < records.size() && end - work < end_before - work_before; ++end) {
@@ -63,8 +63,8 @@ class Finder {
     if (!options_.step_range.empty()) {
       if (!by_range())
         return Error{
-            fmt::format("no annotated range named \"{}\" occurs equally often on every rank; leave "
-                        "the name out to have the steps found",
+            fmt::format("no NVTX range named \"{}\" occurs equally often on every rank; omit the "
+                        "name to detect the steps automatically",
                         options_.step_range)};
       return {};
     }
@@ -77,8 +77,8 @@ class Finder {
       if (accept(StepsFoundBy::user, by_optimizer, 1) || accept(StepsFoundBy::user, by_period, 1))
         return {};
       return Error{
-          fmt::format("the recording does not divide into {} steps; leave the number out to "
-                      "have the steps found",
+          fmt::format("the recording cannot be divided into {} steps; omit the number to detect "
+                      "the steps automatically",
                       options_.steps)};
     }
     auto by_backward = [&](std::size_t c) { return cuts_by_backward(sequences_[c]); };
@@ -90,20 +90,20 @@ class Finder {
                                      [](const Sequence& s) { return s.certain_updates(); });
     if (!certain && accept(StepsFoundBy::backward, by_backward, 2)) return {};
     if (accept(StepsFoundBy::optimizer, by_optimizer, 2)) return {};
-    // One update after training work is one step, whatever repeats inside it (layers do).
+    // One update after training work is one step, even if layers repeat inside it.
     if (accept(StepsFoundBy::optimizer, by_optimizer, 1)) return single(), Status{};
     if (certain && accept(StepsFoundBy::backward, by_backward, 2)) return {};
     if (accept(StepsFoundBy::period, by_period, 2)) return note_inference(), Status{};
     if (accept(StepsFoundBy::annotation, by_annotation, 1)) return single(), Status{};
     whole_run(StepsFoundBy::whole_run);
     job_.notes.push_back(
-        "no repeating step was found: the whole run after initialization counts as one");
+        "no repeating step was detected: the whole run after initialization counts as one step");
     return {};
   }
 
  private:
-  // A step is the range the user named, from behind its opening to its end; what the program does
-  // outside, on the host too, is a segment by itself and not measured.
+  // A step is the inside of the NVTX range that the user named. The work between two ranges, also
+  // on the host, is a segment of its own and is not measured.
   bool by_range() {
     std::size_t steps = 0;
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
@@ -137,7 +137,7 @@ class Finder {
     if (fewest < least + 1) return false;
     if (fewest != most) {
       if (!job_.truncated) return false;
-      for (Cuts& c : cuts) c.resize(fewest);  // a rank that died saw fewer steps
+      for (Cuts& c : cuts) c.resize(fewest);  // a rank that failed has fewer steps
     }
     std::vector<std::uint8_t> steady(fewest - 1, 1);
     for (std::size_t c = 0; c < cuts.size(); ++c) {
@@ -147,7 +147,7 @@ class Finder {
       const auto& records = job_.classes[c].recording.records;
       auto& begin = job_.classes[c].step_begin;
       begin.clear();
-      // A step opens with its first work: syncs, annotations and whatever the host does after the
+      // A step begins with its first work. Synchronization, annotations and host work after the
       // last work of a step belong to that step.
       const Sequence& sequence = sequences_[c];
       auto after_work = [&](std::size_t cut) { return cut > 0 ? sequence.record(cut - 1) + 1 : 0; };
@@ -166,8 +166,8 @@ class Finder {
     return true;
   }
 
-  // Steps with other training work than the measured ones are not measured: that is said. The first
-  // sets up, and one that logs a number does the same work.
+  // Adds a note about steps that are not measured because their training work differs. The first
+  // step (initialization) and steps that only log a value are not mentioned.
   void note_others(const Cuts& cuts, const std::vector<std::uint8_t>& steady) {
     const auto typical = static_cast<std::size_t>(
         std::find(steady.begin(), steady.end(), std::uint8_t{1}) - steady.begin());
@@ -180,12 +180,13 @@ class Finder {
       others += steady[k] == 0 && (work(k) != work(typical) || code(k) == code(typical));
     if (others > 0)
       job_.notes.push_back(fmt::format(
-          "{} of {} steps do other work than most (an evaluation before them, another batch size) "
-          "and are not measured",
+          "{} of {} steps differ from most (an evaluation before them, another batch size) and are "
+          "not measured",
           others, steady.size()));
   }
 
-  // Steady steps count; the first ones are left out while they still set up or their host is slow.
+  // Selects the steady steps. The first steps are excluded while they initialize or their host is
+  // slow.
   void measure(std::vector<std::uint8_t> steady) {
     const std::size_t steps = steady.size();
     auto count = [&] { return std::count(steady.begin(), steady.end(), 1); };
@@ -229,8 +230,8 @@ class Finder {
 
   void single() {
     job_.notes.push_back(
-        "the run has one step: it is measured with whatever warm-up is in it; two or "
-        "more steps give a steadier answer");
+        "the run has only one step, which may include warm-up; two or more steps give a more "
+        "reliable answer");
   }
 
   void whole_run(job::StepsFoundBy by) {

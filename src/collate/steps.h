@@ -1,4 +1,4 @@
-// Where the training steps of a job begin and end, found rather than asked for.
+// Detects where the training steps of a job begin and end.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace maya::collate {
 
-// Fills step_begin of every class, and found_by, measured, warmup_steps and notes of the job. In
-// this order: what the user asked for; annotations of the framework; optimizer activity, which
-// closes a step; backward passes with more than a forward pass between them; the period of the op
-// sequence; else the whole run after initialization is one step.
+// Fills step_begin of every class, and found_by, measured, warmup_steps and notes of the job. The
+// methods are tried in this order: steps specified by the user; annotations of the framework;
+// optimizer updates, which end a step; backward passes with more than a forward pass between them;
+// the period of the op sequence. If all fail, the whole run after initialization is one step.
 Status find_steps(job::Job& job, const Options& options);
 
 }  // namespace maya::collate

@@ -17,7 +17,7 @@ job::Job found(RecordingBuilder& r, collate::Options options = {}) {
   return job ? std::move(*job) : job::Job{};
 }
 
-// Weights are made, then nothing like it again.
+// Initializes weights; nothing like it happens again.
 void initialize(RecordingBuilder& r) {
   for (int i = 0; i < 30; ++i) r.kernel(1, "init" + std::to_string(i % 7));
 }
@@ -54,7 +54,7 @@ TEST(Steps, ByOptimizer) {
   EXPECT_GE(measured(job), 8u);
 }
 
-TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
+TEST(Steps, TensorListCopiedBetweenForwardAndBackwardIsNotAnUpdate) {
   for (auto kind : {OptimizerKind::adamw, OptimizerKind::other}) {
     RecordingBuilder r;
     initialize(r);
@@ -68,8 +68,8 @@ TEST(Steps, AListCopiedBetweenForwardAndBackwardIsNoUpdate) {
   }
 }
 
-// FSDP copies lists of parameters layer by layer; the update brings two lists together.
-TEST(Steps, LargeListsCopiedInEveryLayerAreNoUpdates) {
+// FSDP copies lists of parameters layer by layer; the update combines two lists.
+TEST(Steps, LargeTensorListsCopiedInEveryLayerAreNotUpdates) {
   RecordingBuilder r;
   initialize(r);
   auto list = [&](std::int64_t lists, const char* name) {
@@ -87,8 +87,8 @@ TEST(Steps, LargeListsCopiedInEveryLayerAreNoUpdates) {
   EXPECT_EQ(job.steps(), 6u);
 }
 
-// The program winds down for a second before its last synchronization; the last step does not.
-TEST(Steps, TheLastEndsBeforeTheProgramDoes) {
+// The program shuts down for a second before its last synchronization. This is not part of a step.
+TEST(Steps, LastStepEndsBeforeTheProgram) {
   RecordingBuilder r;
   initialize(r);
   for (int s = 0; s < 6; ++s) {
@@ -104,7 +104,7 @@ TEST(Steps, TheLastEndsBeforeTheProgramDoes) {
   EXPECT_EQ(job.classes[0].step_begin.back(), records.size() - 1);
 }
 
-// An optimizer written out tensor by tensor, with the backward pass in a thread of its own.
+// An optimizer written tensor by tensor, with the backward pass in a thread of its own.
 struct WrittenOut {
   RecordingBuilder r;
   void pass(int layers = 6) {
@@ -136,8 +136,8 @@ TEST(Steps, ByBackwardPassWithEvaluationInBetween) {
   EXPECT_EQ(job.measured[4], 1);
 }
 
-// Clipping goes over a list, but no update is known by it: the backward pass is.
-TEST(Steps, ByBackwardPassWhereOnlyClippingGoesOverLists) {
+// Clipping uses a multi-tensor kernel but is not an update, so the backward pass is used.
+TEST(Steps, ByBackwardPassIfOnlyClippingIsMultiTensor) {
   WrittenOut w;
   initialize(w.r);
   const std::uint32_t clip = w.r.op({OptimizerStep{OptimizerKind::other, 100000, 50}, "clip"});
@@ -156,7 +156,7 @@ TEST(Steps, ByBackwardPassWhereOnlyClippingGoesOverLists) {
 }
 
 // With a CPU optimizer the device sees gradients leave and weights come back.
-TEST(Steps, AnUpdateOnTheHostIsCertainAndAMicroBatchIsNot) {
+TEST(Steps, UpdateOnTheHostIsCertainAndMicroBatchIsNot) {
   constexpr std::int64_t gradients = 16 << 20, batch = 1 << 14;
   for (bool weights_return : {true, false}) {
     WrittenOut w;
@@ -191,7 +191,7 @@ TEST(Steps, ByBackwardPassWithGradientAccumulation) {
 
 // A compiler tries candidates first, as many times as there are steps; then each step is one launch
 // of a graph.
-TEST(Steps, AGraphWeighsWhatIsInIt) {
+TEST(Steps, GraphHasTheWeightOfItsOps) {
   RecordingBuilder r;
   initialize(r);
   for (int candidate = 0; candidate < 60; ++candidate) {
@@ -258,7 +258,7 @@ TEST(Steps, EvaluationBeforeEverySecondStepIsNotMeasured) {
   EXPECT_EQ(job.steps(), 12u);
   for (std::size_t s = 4; s < 12; ++s) EXPECT_EQ(job.measured[s], s % 2 == 0) << s;
   ASSERT_FALSE(job.notes.empty());
-  EXPECT_NE(job.notes[0].find("6 of 12 steps do other work"), std::string::npos) << job.notes[0];
+  EXPECT_NE(job.notes[0].find("6 of 12 steps differ"), std::string::npos) << job.notes[0];
 }
 
 TEST(Steps, ASmallerLastBatchIsNotMeasured) {
@@ -273,7 +273,7 @@ TEST(Steps, ASmallerLastBatchIsNotMeasured) {
   for (std::size_t s = 2; s < 16; ++s) EXPECT_EQ(job.measured[s], s % 4 != 3) << s;
 }
 
-TEST(Steps, OptimizersThatTakeTurnsMakeOneStep) {
+TEST(Steps, AlternatingOptimizersMakeOneStep) {
   for (int critics : {1, 5}) {
     RecordingBuilder r;
     initialize(r);
@@ -293,7 +293,7 @@ TEST(Steps, OptimizersThatTakeTurnsMakeOneStep) {
   }
 }
 
-TEST(Steps, OneUpdateIsOneStepHoweverManyLayers) {
+TEST(Steps, OneUpdateIsOneStepRegardlessOfLayers) {
   RecordingBuilder r;
   initialize(r);
   micro_batch(r, 40);
@@ -319,7 +319,7 @@ TEST(Steps, ByPeriodWithoutAnyOptimizerOp) {
   EXPECT_EQ(length, 4u * (2 + 6 * 4) + 24);
 }
 
-TEST(Steps, JitterOfDataDoesNotHideThePeriod) {
+TEST(Steps, DataDependentVariationDoesNotHideThePeriod) {
   RecordingBuilder r;
   initialize(r);
   for (int s = 0; s < 9; ++s) {
@@ -333,7 +333,7 @@ TEST(Steps, JitterOfDataDoesNotHideThePeriod) {
   EXPECT_GE(job.steps(), 8u);
 }
 
-TEST(Steps, AnnotationsComeFirst) {
+TEST(Steps, AnnotationsHavePriority) {
   RecordingBuilder r;
   initialize(r);
   auto source = r.string("profiler");
@@ -364,7 +364,7 @@ TEST(Steps, UserNamesARangeOrANumber) {
   options.step_range = "train_step";
   job::Job job = found(by_range, options);
   EXPECT_EQ(job.found_by, StepsFoundBy::user);
-  EXPECT_EQ(job.steps(), 11u);  // six, and what lies between them
+  EXPECT_EQ(job.steps(), 11u);  // six ranges, and the five segments between them
   EXPECT_EQ(measured(job), 5u);
   options = {};
   options.steps = 6;
@@ -404,7 +404,7 @@ TEST(Steps, OneStepIsTheRunAfterInitialization) {
   EXPECT_FALSE(job.notes.empty());
 }
 
-TEST(Steps, WindingDownIsNoStep) {
+TEST(Steps, ShutdownIsNotAStep) {
   RecordingBuilder r;
   initialize(r);
   for (int s = 0; s < 5; ++s) {
@@ -418,7 +418,7 @@ TEST(Steps, WindingDownIsNoStep) {
   EXPECT_EQ(job.classes[0].step_begin.back(), end);
 }
 
-TEST(Steps, WarmUpIsLeftOut) {
+TEST(Steps, WarmUpIsExcluded) {
   RecordingBuilder r;
   initialize(r);
   for (int s = 0; s < 8; ++s) {

@@ -9,8 +9,8 @@
 namespace maya::collate {
 namespace {
 
-// Weights that are loaded and lists that are clipped look like updates to a method that knows no
-// better: a step must also compute gradients, unless the optimizer is one with a name.
+// Whether a segment is a training step. Loading weights and clipping can look like updates, so a
+// step must also compute gradients, unless its optimizer is a known one.
 bool trains(const Sequence& sequence, std::size_t begin, std::size_t end) {
   if (sequence.heavy_between(begin, end) == 0) return false;
   if (sequence.certain_updates()) return true;
@@ -25,21 +25,21 @@ bool refused(const trace::Recording& recording) {
                      [](const trace::Record& r) { return r.kind == trace::Kind::out_of_memory; });
 }
 
-// Symbols behind each whole step.
+// The symbol after each complete step.
 Cuts whole_steps(const trace::Recording& recording, const Sequence& sequence, Cuts cuts) {
   if (cuts.size() < 2) return {};
   Cuts ends;
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
     if (!ends.empty() || trains(sequence, cuts[k], cuts[k + 1])) ends.push_back(cuts[k + 1]);
-  // A process that was killed or ran out of memory may have been in the middle of its last update.
+  // A process that was killed or ran out of memory may have been in the middle of an update.
   const bool stopped = !recording.complete || refused(recording);
   if (stopped && !ends.empty() && sequence.heavy_between(ends.back(), sequence.size()) == 0)
     ends.pop_back();
   return ends;
 }
 
-// Symbols between what enters the model (an embedding is looked up, tokens are normalized) and its
-// first product.
+// Largest number of symbols between the entry of the model (an embedding lookup, a normalization)
+// and its first matrix product.
 constexpr std::size_t opening = 8;
 
 }  // namespace
@@ -47,10 +47,10 @@ constexpr std::size_t opening = 8;
 struct Training::Rank {
   const trace::Recording* recording{};
   Sequence sequence;
-  Cuts ends;               // behind each whole step
+  Cuts ends;               // the symbol after each complete step
   std::size_t entrance{};  // the first symbol of the first forward pass
 
-  // The lookup in front of the first product, else that product: no layer repeats it.
+  // The embedding lookup before the first matrix product, else that product. No layer repeats it.
   void find_entrance() {
     entrance = sequence.first_heavy();
     for (std::size_t i = entrance; i-- > 0 && i + opening >= sequence.first_heavy();) {
@@ -60,7 +60,7 @@ struct Training::Rank {
         entrance = i;
     }
   }
-  // Forward passes that began before symbol `end`, as far as that can be told.
+  // Number of forward passes that began before symbol `end`, as far as they can be detected.
   std::size_t passes(std::size_t end) const {
     std::size_t count = 0;
     for (std::size_t i = entrance; i < end; ++i)
@@ -75,7 +75,7 @@ Training::Training(const std::vector<trace::Recording>& recordings) {
     ranks_.push_back({&recording, Sequence(recording), {}, 0});
   for (Rank& rank : ranks_)
     if (rank.sequence.size() > 0) rank.find_entrance();
-  // The same method must find steps on every rank; the order is that of `find_steps`.
+  // The same method must find steps on every rank. The methods are in the order of `find_steps`.
   const bool certain = std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
     return rank.sequence.certain_updates();
   });
@@ -133,7 +133,7 @@ Progress Training::at(std::size_t index, std::uint32_t record) const {
     return progress;
   }
   const std::uint16_t program = s.thread(s.first_heavy());
-  // The last work on gradients. An autograd engine computes them in a thread of its own.
+  // The last computation of gradients. An autograd engine computes them in a thread of its own.
   std::size_t last = end;
   for (std::size_t i = end; i-- > begin;)
     if (s.gradient(i) || (s.thread(i) != program && s.heavy(i))) {
@@ -148,7 +148,7 @@ Progress Training::at(std::size_t index, std::uint32_t record) const {
   const bool own_thread = s.thread(last) != program;
   const bool still =
       own_thread ? thread == s.thread(last) || s.thread(end - 1) == s.thread(last) : end - last < 8;
-  // The update begins in the program's thread, with memory for its state before any kernel.
+  // The update begins in the program's thread and allocates its state before it launches a kernel.
   const bool back = own_thread && thread == program;
   progress.phase = still && !back ? Phase::backward : Phase::optimizer;
   return progress;

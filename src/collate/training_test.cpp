@@ -52,7 +52,7 @@ std::vector<trace::Recording> one(RecordingBuilder& r) {
   return recordings;
 }
 
-TEST(Training, WeightsThatAreLoadedAreNoSteps) {
+TEST(Training, LoadingWeightsIsNotAStep) {
   RecordingBuilder r;
   for (int i = 0; i < 50; ++i) load(r);
   const auto recordings = one(r);
@@ -61,7 +61,7 @@ TEST(Training, WeightsThatAreLoadedAreNoSteps) {
   EXPECT_EQ(training.at(0).phase, Phase::loading);
 }
 
-TEST(Training, LayersOfTheFirstForwardPassAreNoSteps) {
+TEST(Training, LayersOfTheFirstForwardPassAreNotSteps) {
   RecordingBuilder r;
   load(r);
   forward(r, 40);
@@ -81,7 +81,7 @@ TEST(Training, ASecondForwardPassIsNotTheFirst) {
             "in a forward pass, before any optimizer update");
 }
 
-TEST(Training, KnowsBackwardPassAndUpdateApart) {
+TEST(Training, DistinguishesBackwardPassAndUpdate) {
   RecordingBuilder r;
   load(r);
   forward(r);
@@ -98,7 +98,7 @@ TEST(Training, KnowsBackwardPassAndUpdateApart) {
   EXPECT_EQ(collate::words(training.at(0, in_update)), "in the first optimizer update");
 }
 
-TEST(Training, AnUpdateThatRanOutOfMemoryIsNoWholeStep) {
+TEST(Training, UpdateThatRanOutOfMemoryIsNotACompleteStep) {
   RecordingBuilder r;
   load(r);
   step(r);
@@ -107,7 +107,7 @@ TEST(Training, AnUpdateThatRanOutOfMemoryIsNoWholeStep) {
   EXPECT_EQ(Training(recordings).common_steps(), 0u);
 }
 
-TEST(Training, RanksThatEndUnevenlyHaveTheStepsAllCompleted) {
+TEST(Training, CommonStepsAreThoseThatAllRanksCompleted) {
   std::vector<trace::Recording> recordings;
   for (int rank = 0; rank < 2; ++rank) {
     RecordingBuilder r(rank, 2);
@@ -124,7 +124,7 @@ TEST(Training, RanksThatEndUnevenlyHaveTheStepsAllCompleted) {
   EXPECT_LT(training.end_of_common_steps(1), recordings[1].records.size());
 }
 
-TEST(Training, AnEmptyRecordingDidNothing) {
+TEST(Training, EmptyRecordingHasNoProgress) {
   RecordingBuilder r;
   const auto recordings = one(r);
   EXPECT_EQ(Training(recordings).at(0).phase, Phase::nothing);

@@ -1,6 +1,6 @@
-// The published sweeps, as validation/network/errors.csv keeps them (a prediction and its ratio to
-// what was measured, for each point): the catalogue of today must still reach the figures the
-// project promises.
+// Checks the current catalogue against published sweeps. validation/network/errors.csv has for each
+// point a prediction and its ratio to the measurement; the errors must stay within the published
+// accuracy of the project.
 #include <gtest/gtest.h>
 
 #include <cmath>

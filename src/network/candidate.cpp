@@ -26,13 +26,14 @@ double Context::inside_gbps(bool believed) const {
   if (shape.wire == Wire::nvlink && environment.p2p)
     return cluster.intra.gbps * p.tuner.link_efficiency;
   double pcie = cluster.nvlink_domain > 1 ? cluster.gpu.pcie_gbps : cluster.intra.gbps;
-  // Without peer access every byte goes through host memory, in and out.
+  // Without peer access every byte passes through host memory.
   double detour = environment.p2p ? 1 : 0.5;
   return pcie * detour * (believed ? p.tuner.pcie_efficiency : p.time.pcie_efficiency);
 }
 
 double Context::outside_gbps(bool believed) const {
-  // Groups with fewer ranks per island than GPUs have sisters that use the other cards meanwhile.
+  // If a group has fewer ranks per island than there are GPUs, other groups like it use the other
+  // cards at the same time.
   double share = std::min(1.0, double(shape.most_per_island) / cluster.gpus_per_node);
   double machines = std::max(1.0, double(island_size(cluster)) / cluster.gpus_per_node);
   if (island_size(cluster) > cluster.gpus_per_node)
@@ -61,8 +62,8 @@ int Context::planned_channels(double total, double* speed) const {
     if (s <= 0 || s > total) continue;
     int n = std::min(32, static_cast<int>(total / s + 1e-9));
     if (first == 0) first = s;
-    // Down to half the speed NCCL goes on looking, and takes more channels for the same sum inside
-    // a machine; between machines a channel belongs to a card.
+    // NCCL continues its search down to half the speed, and prefers more channels with the same
+    // total within a machine. Between machines a channel belongs to a card.
     bool same = shape.islands == 1 && s > 0.49 * first && n * s > 0.999 * best;
     if (n * s > best * 1.001 || same) best = n * s, channels = n, *speed = s;
   }
@@ -82,12 +83,13 @@ std::vector<Candidate> candidates(const Context& context) {
     if (f < 5 && e.algorithm[f][c.algorithm] && e.protocol[f][c.protocol] && c.gbps > 0 &&
         c.tuner_gbps > 0)
       allowed.push_back(c);
-  // NCCL falls back to ring / simple rather than fail where the user allowed nothing that exists.
+  // If the user's variables allow no existing algorithm, NCCL uses ring and simple instead of
+  // failing.
   if (allowed.empty())
     for (const Candidate& c : all)
       if (c.algorithm == kRing && c.protocol == kSimple) allowed.push_back(c);
   for (Candidate& c : allowed) {
-    // Fewer channels than NCCL would take: one copies no faster than an SM can.
+    // With few channels the speed is limited by what one SM can copy.
     double bus = c.gbps * context.steps() / context.shape.ranks;
     double most = e.most_channels * context.parameters.time.channel_gbps;
     if (c.channels > e.most_channels && bus > most) c.gbps *= most / bus;

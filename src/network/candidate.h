@@ -1,10 +1,10 @@
-// One way NCCL could run a collective, with two views of it: the tuner's, by which NCCL chooses,
-// and ours, by which we say how long it takes.
+// One way in which NCCL could run a collective. It has two models: that of NCCL's tuner, which
+// decides the choice, and ours, which predicts the time.
 //
 //   tuner:  t(S) = latency + S / bandwidth                                  [µs, S in bytes]
 //   time:   t(S) = latency + (S + fill · S / (S + half)) / bandwidth
 //
-// `fill` is what the pipeline of chunks costs until it is full, in bytes' worth of time.
+// `fill` is the cost of filling the pipeline of chunks, expressed in bytes.
 #pragma once
 
 #include <vector>
@@ -23,14 +23,14 @@ struct Candidate {
   double tuner_latency_us{}, tuner_gbps{};
   double latency_us{}, gbps{}, fill_bytes{}, half_bytes{1};
   int channels{1};
-  double thread_threshold{64};  // bytes per thread below which NCCL takes fewer channels
+  double thread_threshold{64};  // bytes per thread below which NCCL uses fewer channels
 
   double time_us(double bytes) const {
     return latency_us + (bytes + fill_bytes * bytes / (bytes + half_bytes)) / (gbps * 1e3);
   }
 };
 
-// Everything an algorithm looks at.
+// Everything that an algorithm depends on.
 struct Context {
   const catalog::Cluster& cluster;
   const Parameters& parameters;
@@ -41,19 +41,20 @@ struct Context {
   int by_nodes() const { return shape.islands == 1 ? 0 : shape.islands == 2 ? 1 : 2; }
   Hardware wire() const { return shape.wire == Wire::nvlink ? kNvlink : kPci; }
   double steps() const;          // of a ring
-  double network_steps() const;  // those of them that cross between islands
-  // GB/s one way: between GPUs of an island per GPU, and into the network per island. `believed`
-  // as NCCL's topology search has it, else as measured.
+  double network_steps() const;  // the steps of a ring that cross between islands
+  // GB/s in one direction: between the GPUs of an island, per GPU; and into the network, per
+  // island. With `believed` as NCCL's topology search assumes, else as measured.
   double inside_gbps(bool believed) const;
   double outside_gbps(bool believed) const;
-  // LL128 needs 128-byte stores to arrive whole: NVLink, Volta or later, and a network that keeps
-  // them so; some network plugins (EFA) take only Simple.
+  // LL128 requires that 128-byte stores are not split: NVLink, Volta or later, and a network that
+  // guarantees it. Some network plugins (EFA) support only Simple.
   bool allows(Protocol protocol) const;
-  // One step between islands: what NCCL counts, as measured, and what this card adds.
+  // The latency of one step between islands: NCCL's assumption scaled by the measurements, plus the
+  // latency of this card.
   double network_hop_us(double believed) const {
     return parameters.time.latency[kNet] * believed + cluster.nic.latency_us;
   }
-  // NCCL plans whole channels of a speed from its list: number and speed of each.
+  // NCCL plans an integer number of channels with a speed from its list. Returns the number.
   int planned_channels(double total_gbps, double* speed) const;
 };
 
@@ -64,7 +65,8 @@ void add_nvls(const Context& context, std::vector<Candidate>& out);
 void add_collnet(const Context& context, std::vector<Candidate>& out);
 void add_pat(const Context& context, std::vector<Candidate>& out);
 
-// All that the environment allows; NVLS apart, which also depends on type and operation.
+// All candidates that the environment allows. NVLS also depends on type and operation: see
+// choose().
 std::vector<Candidate> candidates(const Context& context);
 
 }  // namespace maya::network

@@ -12,12 +12,13 @@ struct Choice {
   int channels{};
 };
 
-// `in_switch`: type and operation are such that NVSwitch can reduce them.
+// `in_switch`: NVSwitch can reduce this type and operation.
 Choice choose(std::span<const Candidate> candidates, const Parameters& parameters,
               const Shape& shape, CollectiveKind kind, double bytes, bool in_switch);
 
-// What the multimem instructions support: sums of floats, and minimum / maximum of most types; not
-// averages (a scaled sum), products or 8-bit floats before Blackwell.
+// Whether the multimem instructions support the reduction: sums of floats, and minimum and maximum
+// of most types. They do not support averages (a scaled sum), products, or 8-bit floats before
+// Blackwell.
 bool reduces_in_switch(const Collective& op, int capability_major);
 
 }  // namespace maya::network

@@ -101,7 +101,7 @@ double ClosedForm::correction(const Shape& s, CollectiveKind kind, bool in_switc
     return us > 0 ? std::log(m.at(size) / us) : 0.0;
   };
   if (s.ranks <= measured.front().ranks) return std::exp(ratio(measured.front()));
-  // Far beyond what was measured the formula is as good.
+  // Far beyond the measurements the formula is used without a correction.
   if (s.ranks >= measured.back().ranks)
     return std::exp(ratio(measured.back()) * measured.back().ranks / s.ranks);
   const auto above = std::find_if(measured.begin(), measured.end(),
@@ -151,7 +151,7 @@ CollectiveTime ClosedForm::collective(const Collective& op,
   }
   Shape s = shape(ranks);
   if (s.ranks == 1) {
-    // Alone: a copy where input and output differ, nothing where they are the same.
+    // With a single rank it is a copy if input and output differ, else nothing.
     bool copies = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
                   kind == CollectiveKind::all_to_all;
     double us = copies ? 2 * bytes / (cluster_.gpu.memory_gbps * 1e3) : 0;
@@ -187,7 +187,7 @@ CollectiveTime ClosedForm::collective(const Collective& op,
   return time;
 }
 
-// Messages from everybody to everybody are an all-to-all, and take as long as one.
+// Messages from all ranks to all ranks take as long as an all-to-all.
 double ClosedForm::all_to_all_correction(std::span<const Message> group, double bytes) const {
   std::vector<std::int32_t> ranks;
   for (const Message& m : group) ranks.push_back(m.from);

@@ -1,9 +1,9 @@
-// The network as a formula: every collective by itself, with its links to itself.
+// The network model as a formula: every collective runs alone, with all links to itself.
 //
-// The first collective of a group of ranks finds the group's shape and the candidates NCCL would
-// weigh, and tabulates the time over the size; later ones only weigh and look up, which takes well
-// under two microseconds. Within one machine the table is bent to what was measured, if anybody
-// did.
+// The first collective of a group of ranks determines the shape of the group and the candidates
+// that NCCL would consider, and tabulates the time by size. Later ones only choose a candidate and
+// look the time up, which takes less than two microseconds. Within one machine the table is
+// corrected by published measurements, if there are any.
 #pragma once
 
 #include <map>
@@ -51,9 +51,9 @@ class ClosedForm : public Network {
     auto operator<=>(const Group&) const = default;
   };
   CollectiveTime finished(double latency_us, double transfer_us, bool known) const;
-  // As the formulas have it, at most kSlack times the best algorithm.
+  // The time of the formulas, limited to kSlack times that of the best algorithm.
   double formula_us(const Shape& shape, CollectiveKind kind, bool in_switch, double bytes) const;
-  // Measured over formula, between the numbers of ranks that were measured.
+  // Measured time divided by the formula, interpolated between the measured numbers of ranks.
   double correction(const Shape& shape, CollectiveKind kind, bool in_switch, double bytes) const;
   double all_to_all_correction(std::span<const Message> group, double bytes) const;
   const Curve& curve(const Shape& shape, CollectiveKind kind, bool in_switch) const;
@@ -62,7 +62,7 @@ class ClosedForm : public Network {
   Parameters parameters_;
   Environment environment_;
   Measured measured_;
-  bool usual_{};  // no variable changes what NCCL chooses
+  bool usual_{};  // no environment variable changes NCCL's choice
   Exchange exchange_;
   PortLoads ports_;
   bool fitted_{};

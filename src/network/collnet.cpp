@@ -1,5 +1,5 @@
-// CollNet (all-reduce): reduction in the InfiniBand switches (SHARP). Every card sends and
-// receives S / heads once; inside the island the GPUs exchange over NVSwitch.
+// CollNet (all-reduce): the InfiniBand switches reduce (SHARP). Every card sends and receives
+// S / heads once; inside the island the GPUs exchange data over NVSwitch.
 #include <algorithm>
 
 #include "network/candidate.h"

@@ -7,7 +7,7 @@
 namespace maya::network {
 namespace {
 
-// Sizes of the table between two powers of two, as parts of the lower one.
+// Sizes of the table between two powers of two, relative to the lower one.
 const std::array<double, 5> kParts{1, std::exp2(0.25), std::exp2(0.5), std::exp2(0.75), 2};
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The time of one collective over its size: tabulated once, so that it grows with size whatever
-// the algorithms behind it do.
+// The time of one collective as a function of its size, tabulated once. It never decreases with
+// size.
 //
-// NCCL chooses by what it believes of the algorithms, not by what they take, and a formula that is
-// wrong about one of them would make the time jump where NCCL changes over to it. Two rules keep
-// the curve sane: what was chosen takes at most kSlack times the best there is, and no size is
+// NCCL chooses by its own model of the algorithms, not by their real times. If a formula is wrong
+// about one of them, the time would jump at the size where NCCL switches to it. Two rules prevent
+// this: the chosen algorithm takes at most kSlack times the time of the best one, and no size is
 // faster than a smaller one.
 #pragma once
 
@@ -16,7 +16,7 @@ class Curve {
  public:
   static constexpr double kSlack = 1.15;
 
-  // `us` of a size in bytes.
+  // `us` returns the time for a size in bytes.
   explicit Curve(const std::function<double(double)>& us);
   double operator()(double bytes) const;
 

@@ -12,7 +12,7 @@
 namespace maya::network {
 namespace {
 
-// NCCL's spelling, in the order of our enums.
+// Names as NCCL spells them, in the order of our enums.
 constexpr std::array<const char*, 5> kFunctions{"AllReduce", "AllGather", "ReduceScatter",
                                                 "Broadcast", "Reduce"};
 constexpr std::array<const char*, kAlgorithms> kAlgorithmWords{
@@ -26,7 +26,8 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-// "ring,tree;allreduce:^nvls": NCCL's own grammar. Empty on success, else the word it refuses.
+// Parses NCCL's syntax ("ring,tree;allreduce:^nvls"). Returns the word that is wrong, or an empty
+// string.
 template <std::size_t N>
 std::string parse_list(const std::string& text, const std::array<const char*, N>& words,
                        std::array<std::array<bool, N>, 5>& enabled) {
@@ -99,7 +100,8 @@ Environment environment_of(const std::map<std::string, std::string>& variables) 
       if (auto bad = parse_list(value, kAlgorithmWords, copy); bad.empty())
         e.algorithm = copy;
       else
-        refuse("'" + bad + "' is no algorithm or function of NCCL (Ring, Tree, CollnetDirect, " +
+        refuse("'" + bad +
+               "' is not an algorithm or function of NCCL (Ring, Tree, CollnetDirect, " +
                "CollnetChain, NVLS, NVLSTree, PAT); not used");
     } else if (name == "PROTO") {
       auto copy = e.protocol;
@@ -108,7 +110,7 @@ Environment environment_of(const std::map<std::string, std::string>& variables) 
         e.ll128_forced =
             value.find("128") != std::string::npos && value.find('^') == std::string::npos;
       } else {
-        refuse("'" + bad + "' is no protocol or function of NCCL (LL, LL128, Simple); not used");
+        refuse("'" + bad + "' is not a protocol or function of NCCL (LL, LL128, Simple); not used");
       }
     } else if (name == "MAX_NCHANNELS" || name == "MAX_CTAS" || name == "MAX_NRINGS") {
       whole(e.most_channels, 1);

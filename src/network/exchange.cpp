@@ -55,7 +55,7 @@ ExchangeTime Exchange::messages(std::span<const Message> group) const {
     ++from.peers, ++to.peers;
     if (m.from / size == m.to / size) {
       Wire wire = nvlink_between(cluster_, m.from, m.to) ? Wire::nvlink : Wire::pci;
-      // Loads are kept in link time, so that both kinds of wire can be summed.
+      // Loads are kept as time on the link, so that loads of different kinds of links can be added.
       double us = with_fill(bytes, link_gbps(wire));
       from.out += us, to.in += us;
     } else {
@@ -90,7 +90,7 @@ ExchangeTime Exchange::all_to_all(const Shape& shape, double bytes) const {
   if (shape.islands > 1) {
     result.reachable = cluster_.nics_per_node > 0 && cluster_.nic.gbps > 0;
     double out = bytes * (n - inside) / n * (shape.spine ? cluster_.oversubscription : 1);
-    // A machine's cards serve all its GPUs, of this group or of its sisters.
+    // The cards of a machine are shared by all its GPUs, of this group and of groups like it.
     double share = node_gbps() / cluster_.gpus_per_node;
     if (result.reachable) far = with_fill(out, share);
   }

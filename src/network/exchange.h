@@ -1,6 +1,7 @@
-// Point-to-point traffic without contention from elsewhere: grouped messages, all-to-all, gather
-// and scatter. Every message of a group moves at once, so the group lasts as long as its busiest
-// resource: a GPU's link out or in, a GPU's share of the cards, a machine's cards.
+// Point-to-point traffic without contention from other traffic: grouped messages, all-to-all,
+// gather and scatter. All messages of a group move at the same time, so the group takes as long as
+// its busiest resource: the outgoing or incoming link of a GPU, the share of a GPU of the cards, or
+// the cards of a machine.
 #pragma once
 
 #include <span>
@@ -15,7 +16,7 @@ namespace maya::network {
 
 struct ExchangeTime {
   double latency_us{}, transfer_us{};
-  int peers{};  // most of one rank
+  int peers{};  // the largest number of peers of a rank
   bool reachable{true};
 };
 
@@ -27,7 +28,7 @@ class Exchange {
   ExchangeTime messages(std::span<const Message> group) const;
   // Every rank sends bytes / n to every other.
   ExchangeTime all_to_all(const Shape& shape, double bytes) const;
-  // One rank receives (or sends) bytes · (n - 1) / n.
+  // Gather and scatter: one rank receives or sends bytes · (n - 1) / n.
   ExchangeTime rooted(const Shape& shape, double bytes) const;
 
   double link_gbps(Wire wire) const;  // GPU to GPU inside an island

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Bytes left at a rate, since a time.
+// The remaining bytes of a flow and its rate since a point in time.
 struct Transfer {
   double left{}, rate{}, since{}, end{kNever};
   bool active{};
@@ -43,7 +43,7 @@ class Run {
       if (waits_[i] == 0) release(i, 0);
     while (!events_.empty()) {
       double now = events_.top().time;
-      // Everything of one moment changes the sharing once.
+      // All events of one moment change the rates together.
       changed_.clear();
       while (!events_.empty() && events_.top().time <= now) {
         Event event = events_.top();
@@ -58,7 +58,7 @@ class Run {
     }
     if (done_ != flows_.size())
       return Error{std::to_string(flows_.size() - done_) +
-                   " flows wait for each other in a circle; `after` must not lead back"};
+                   " flows wait for each other in a cycle; `after` must not form one"};
     return std::move(result_);
   }
 
@@ -111,7 +111,7 @@ class Run {
     }
   }
 
-  // New rates for the connected part around what changed.
+  // Computes new rates for the connected part around the flows that changed.
   void share(double now) {
     ++mark_;
     std::vector<std::int32_t> part, queue;
@@ -148,7 +148,7 @@ class Run {
       double end = rate > 0 ? now + t.left / rate : kNever;
       bool same = rate == t.rate;
       t.rate = rate;
-      if (same && t.end < kNever) continue;  // the event that is waiting stays right
+      if (same && t.end < kNever) continue;  // the scheduled event is still correct
       t.end = end;
       if (end < kNever) events_.push({end, true, ++t.version, static_cast<std::size_t>(part[k])});
     }

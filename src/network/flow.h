@@ -1,8 +1,9 @@
-// Flows over links in time: each waits for those it comes after, spends its latency, then moves its
-// bytes at a rate that is max-min fair among all under way and never above its cap.
+// Simulates flows over links in time. Each flow waits for its predecessors, then for its latency,
+// then transfers its bytes. Its rate is max-min fair among all active flows and never above its
+// cap.
 //
 // Rates change only when a flow starts or ends, and only within the connected part of links and
-// flows around it, so thousands of GPUs cost little.
+// flows around it, so that thousands of GPUs can be simulated.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace maya::network {
 struct Flow {
   double bytes{}, cap{};           // cap in bytes per ns
   const std::vector<Use>* uses{};  // weight: bytes on the link per byte of the flow
-  double start_ns{};               // not before, counted from the end of those it comes after
+  double start_ns{};               // earliest start, relative to the end of its predecessors
   double latency_ns{};
   std::span<const std::int32_t> after;
 };
@@ -26,7 +27,7 @@ struct Interval {
   double start_ns{}, end_ns{};
 };
 
-// An error for a flow that comes after one that does not exist, or, over others, after itself.
+// Returns an error if a predecessor does not exist or if the predecessors form a cycle.
 Result<std::vector<Interval>> simulate(const std::vector<double>& capacities,
                                        std::span<const Flow> flows);
 

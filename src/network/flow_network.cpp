@@ -10,7 +10,7 @@
 namespace maya::network {
 namespace {
 
-// The part of an activity's time that moves nothing.
+// The part of an activity's time in which no data is transferred.
 double latency(const ClosedForm& alone, const Activity& a, const CollectiveTime& time) {
   if (a.ranks.size() < 2) return time.ns;
   Shape shape = alone.shape(a.ranks);

@@ -1,7 +1,8 @@
-// The network as flows over links: what several collectives and messages of a job cost each other.
+// The network model as flows over links: how concurrent collectives and messages of a job slow each
+// other down.
 //
-// A collective or a group of messages becomes one flow (flow.h) over the links its algorithm uses,
-// never faster than it is alone (the closed form).
+// A collective or a group of messages is one flow (flow.h) over the links that its algorithm uses.
+// It is never faster than it is alone (closed_form.h).
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ struct Activity {
   Collective op;  // used when `messages` is empty
   std::vector<std::int32_t> ranks;
   std::vector<Message> messages;    // one group of point-to-point calls
-  double start_ns{};                // not before, counted from the end of those it comes after
+  double start_ns{};                // earliest start, relative to the end of its predecessors
   std::vector<std::int32_t> after;  // indices of activities
 };
 
@@ -25,7 +26,8 @@ class FlowNetwork : public Network {
   FlowNetwork(const catalog::Cluster& cluster, const Parameters& parameters,
               const Environment& environment, Measured measured = {});
 
-  // Alone: as the closed form, unless a link of the topology is narrower than it thinks.
+  // The time alone: that of the closed form, unless a link of the topology is slower than assumed
+  // there.
   CollectiveTime collective(const Collective& op,
                             std::span<const std::int32_t> ranks) const override;
   CollectiveTime messages(std::span<const Message> group) const override;
@@ -38,7 +40,8 @@ class FlowNetwork : public Network {
     return alone_.load(group, at);
   }
 
-  // Together. An error for an activity that comes after itself or after one that does not exist.
+  // Runs activities together. Returns an error if a predecessor does not exist or if the
+  // predecessors form a cycle.
   Result<std::vector<Interval>> run(std::span<const Activity> activities) const;
 
  private:

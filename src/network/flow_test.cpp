@@ -37,15 +37,15 @@ TEST(MaxMin, TextbookCase) {
   EXPECT_DOUBLE_EQ(flows[0].rate, 0.5);
   EXPECT_DOUBLE_EQ(flows[1].rate, 0.5);
   EXPECT_DOUBLE_EQ(flows[2].rate, 1.5);
-  flows[1].cap = 0.1;  // what it leaves goes to the other
+  flows[1].cap = 0.1;  // the rest of the link goes to the other flow
   solver.solve(flows);
   EXPECT_DOUBLE_EQ(flows[0].rate, 0.9);
   EXPECT_DOUBLE_EQ(flows[1].rate, 0.1);
   EXPECT_DOUBLE_EQ(flows[2].rate, 1.1);
 }
 
-// The definition, checked on random networks: nothing overfull, and every flow is at its cap or has
-// a full link on which no other flow is faster.
+// Checks the definition on random networks: no link is overloaded, and every flow is at its cap or
+// uses a full link on which no other flow is faster.
 TEST(MaxMin, IsMaxMinFairOnRandomNetworks) {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
@@ -82,7 +82,7 @@ TEST(MaxMin, IsMaxMinFairOnRandomNetworks) {
   }
 }
 
-TEST(Flow, AloneAgreesWithTheClosedForm) {
+TEST(Flow, SingleActivityAgreesWithTheClosedForm) {
   for (const char* spec : {"dgx-a100", "dgx-h100", "dgx-h100:4", "dgx-a100:8", "p4de:2", "p5:2",
                            "gb200-nvl72:18", "dgx-b200:4"}) {
     auto c = cluster(spec);
@@ -95,17 +95,16 @@ TEST(Flow, AloneAgreesWithTheClosedForm) {
         Collective op{.kind = kind, .bytes = bytes};
         double a = closed->collective(op, ranks(c.world_size())).ns;
         double b = flows->collective(op, ranks(c.world_size())).ns;
-        // Where NCCL chooses badly, the closed form takes little more than the best (curve.h);
-        // flows take what was chosen.
+        // If NCCL makes a bad choice, the closed form limits the time (curve.h); flows do not.
         const double apart = kind == CollectiveKind::broadcast ? 0.14 : 0.06;
         EXPECT_NEAR(b / a, 1, apart) << spec << " " << enum_name(kind) << " " << bytes;
       }
   }
 }
 
-TEST(Flow, SistersShareTheCards) {
-  // One data-parallel group per GPU of a machine: with a card each they do not disturb each other,
-  // with half a card each the closed form has counted the sisters already.
+TEST(Flow, ParallelGroupsShareTheCards) {
+  // One data-parallel group per GPU of a machine. With one card each they do not slow each other
+  // down. With half a card each, the closed form already includes the other groups.
   auto c = cluster("dgx-h100:4");
   auto network = flow(c);
   std::vector<Activity> together;
@@ -124,7 +123,7 @@ TEST(Flow, SistersShareTheCards) {
   EXPECT_NEAR(both[1].end_ns / alone[0].end_ns, 2, 0.15);
 }
 
-TEST(Flow, OversubscribedSpineSlowsWhatCrossesIt) {
+TEST(Flow, OversubscribedSpineSlowsTrafficThatCrossesIt) {
   auto flat = cluster("dgx-h100:16");
   auto thin = cluster("dgx-h100:16", {{"network.oversubscription", "4"},
                                       {"network.gpus_per_leaf", "32"},
@@ -138,7 +137,8 @@ TEST(Flow, OversubscribedSpineSlowsWhatCrossesIt) {
   auto wide = flow(flat).run(many), narrow = flow(thin).run(many);
   for (const auto& i : *wide) free = std::max(free, i.end_ns);
   for (const auto& i : *narrow) jam = std::max(jam, i.end_ns);
-  // A message by itself does not fill its card, so four times less trunk costs a little less.
+  // A single message does not saturate its card, so a quarter of the trunk costs less than a factor
+  // of four.
   EXPECT_GT(jam / free, 3);
   EXPECT_LT(jam / free, 4.1);
 }
@@ -163,8 +163,8 @@ TEST(Flow, OrderAndErrors) {
 
 // Tensor 8 × pipeline 8 × data 64 on 512 machines: forward and backward of 8 microbatches with an
 // all-gather and a reduce-scatter per layer and direction, activations between stages, then the
-// gradients. Every pipeline starts a little later than its neighbour, so nothing falls together.
-TEST(Flow, StepOf4096GpusInSeconds) {
+// gradients. Every pipeline starts a little later than its neighbour, so no two events coincide.
+TEST(Flow, StepOf4096Gpus) {
   constexpr int kTensor = 8, kPipe = 8, kData = 64, kMicro = 8, kLayers = 4;
   auto c = cluster("dgx-h100:512");
   auto network = flow(c);

@@ -1,5 +1,5 @@
-// Whatever NCCL chooses, and whatever is known of it: on every cluster of the catalogue a larger
-// collective takes longer, and one of twice the size not much more than twice as long.
+// On every cluster of the catalogue a larger collective must take longer, and one of twice the size
+// not much more than twice as long, regardless of the algorithm that NCCL chooses.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -38,7 +38,7 @@ void grows(const catalog::Cluster& c, const std::string& label) {
           ASSERT_GT(now, 0);
           ASSERT_GE(now, before) << label << ", collective " << k << ", " << bytes << " bytes";
           before = now;
-          // Twice the data in at most twice the time, and what a worse choice may cost.
+          // At most twice the time for twice the data, plus the cost of a worse choice.
           ASSERT_LE(ns(2 * bytes), 2.4 * now)
               << label << ", collective " << k << ", twice " << bytes << " bytes";
         }
@@ -54,7 +54,7 @@ TEST(Growth, EveryClusterOfTheCatalogue) {
         if (*cards) overrides.emplace_back("network.nics_per_node", cards);
         if (nodes == 1 && *cards) continue;
         auto c = shipped().cluster(one.name + ":" + std::to_string(nodes), overrides);
-        if (!c || c->world_size() < 2) continue;  // a machine without a network stays alone
+        if (!c || c->world_size() < 2) continue;  // the machine has no network
         ++checked;
         grows(*c, c->name + ":" + std::to_string(nodes) + " with cards " + cards);
         if (testing::Test::HasFatalFailure()) return;
@@ -62,8 +62,8 @@ TEST(Growth, EveryClusterOfTheCatalogue) {
   EXPECT_GT(checked, 2 * shipped().clusters().size());
 }
 
-TEST(Curve, NeverFallsAndMeetsTheTabulatedSizes) {
-  // Faster at 1000 bytes than before: the slower time stands until the curve has caught up.
+TEST(Curve, NeverDecreasesAndIsExactAtTabulatedSizes) {
+  // The function drops at 1000 bytes. The curve stays at the higher time until it is reached again.
   const Curve curve([](double bytes) { return bytes < 1000 ? 10 + bytes / 10 : bytes / 20; });
   double before = 0;
   for (double bytes = 1; bytes < 1e6; bytes *= 1.03) {

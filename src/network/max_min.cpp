@@ -13,7 +13,7 @@ MaxMin::MaxMin(std::vector<double> capacities)
       slot_(capacity_.size(), -1) {}
 
 void MaxMin::solve(std::span<Flow> flows) {
-  // Which flows use a link, in one array: start of each link's part by its slot.
+  // The flows of all links in one array; `start` is the begin of each link's part.
   std::vector<std::int32_t> touched, start;
   std::size_t uses = 0;
   for (const Flow& flow : flows)
@@ -75,7 +75,7 @@ void MaxMin::solve(std::span<Flow> flows) {
     auto l = static_cast<std::size_t>(level.id);
     if (weight_[l] <= 1e-12) continue;
     double now = std::max(0.0, left_[l]) / weight_[l];
-    if (now > level.rate * (1 + 1e-12)) {  // others stopped since: there is more for the rest
+    if (now > level.rate * (1 + 1e-12)) {  // other flows have stopped since, so the rest gets more
       heap.push({now, level.id});
       continue;
     }

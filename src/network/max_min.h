@@ -4,13 +4,14 @@
 //
 //     Σ_f w_fl · r_f ≤ C_l   for every link l,      r_f ≤ cap_f,
 //
-// and no rate can be raised without lowering one that is not larger. Progressive filling finds it:
-// all rates grow together; a flow stops when it reaches its cap or when a link it uses is full:
+// and no rate can be increased without decreasing one that is not larger. Progressive filling
+// computes it: all rates grow together, and a flow stops when it reaches its cap or when a link
+// that it uses is full, at the rate
 //
 //     λ_l = (C_l - Σ_{f stopped} w_fl · r_f) / Σ_{f growing} w_fl
 //
-// λ_l never falls while flows stop at lower rates, so a heap of links with lazy refresh is enough:
-// the cost is O(uses · log links).
+// λ_l never decreases while flows stop at lower rates, so a heap of links with lazy updates is
+// enough. The cost is O(uses · log links).
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ struct Use {
 
 class MaxMin {
  public:
-  // Capacities stay; each solve looks only at the links its flows use.
+  // The capacities are fixed. Each call of solve() visits only the links that its flows use.
   explicit MaxMin(std::vector<double> capacities);
 
-  // A flow to share for; `rate` is the answer.
+  // A flow. `rate` is the result.
   struct Flow {
     std::span<const Use> uses;
     double cap{};
@@ -42,7 +43,7 @@ class MaxMin {
 
  private:
   std::vector<double> capacity_;
-  // Scratch by link, valid for the links of the running solve.
+  // Temporary data by link, valid for the links of the current solve().
   std::vector<double> left_, weight_;
   std::vector<std::int32_t> slot_;
 };

@@ -1,10 +1,11 @@
-// Collectives that somebody measured within one machine: catalog/network/measured.csv, one curve a
-// line, times (µs) from `first` bytes on, each for twice the size of the one before:
+// Published measurements of collectives within one machine: catalog/network/measured.csv. Each line
+// is a curve of times in µs. The first time is for `first` bytes, and the size doubles for each
+// further one:
 //
 //   gpu,collective,where,ranks,first,us us us …
 //
-// `where` is "switch" for types and operations that an NVSwitch can reduce, "ring" for the others,
-// "any" where it makes no difference. Lines that begin with '#' say where the figures are from.
+// `where` is "switch" for types and operations that an NVSwitch can reduce, "ring" for others, and
+// "any" if it makes no difference. Lines that begin with '#' name the sources.
 #pragma once
 
 #include <string>
@@ -21,19 +22,20 @@ struct MeasuredCurve {
   double first_bytes{};
   std::vector<double> us;
 
-  // Between measured sizes on a line of logarithms; outside them the nearest.
+  // Interpolates linearly in logarithms between measured sizes; uses the nearest one outside.
   double at(double bytes) const;
   double nearest_measured(double bytes) const;  // the size itself, or the end of the curve
 };
 
 class Measured {
  public:
-  // The curves of this GPU; a file that is not there holds none.
+  // The curves of this GPU. If the file does not exist there are none.
   static Result<Measured> load(const std::string& path, std::string_view gpu);
   static Result<Measured> parse(std::string_view text, std::string_view gpu,
                                 const std::string& origin);
 
-  // By number of ranks, ascending. Reduce-scatter is all-gather the other way round.
+  // By number of ranks, ascending. Reduce-scatter uses the curves of all-gather, which transfers
+  // the same data in the other direction.
   const std::vector<MeasuredCurve>& curves(CollectiveKind kind, bool in_switch) const;
 
  private:

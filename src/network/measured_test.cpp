@@ -12,7 +12,7 @@ namespace {
 
 TEST(Measured, CurvesOfAGpu) {
   auto m = Measured::parse(
-      "# where from\n"
+      "# source\n"
       "a,all_reduce,switch,8,1024,10 20 40\n"
       "a,all_reduce,switch,2,1024,5\n"
       "a,all_gather,any,4,512,3 3\n"
@@ -30,7 +30,7 @@ TEST(Measured, CurvesOfAGpu) {
   EXPECT_EQ(m->curves(CollectiveKind::reduce_scatter, false).size(), 1u);
 }
 
-TEST(Measured, BadLinesAreNamed) {
+TEST(Measured, ErrorNamesTheBadLine) {
   for (const char* line :
        {"a,all_reduce,switch,8,1024", "a,all_redux,any,8,1024,1", "a,all_reduce,up,8,1024,1",
         "a,all_reduce,any,1,1024,1", "a,all_reduce,any,8,0,1", "a,all_reduce,any,8,1024,1 0 3",
@@ -42,8 +42,8 @@ TEST(Measured, BadLinesAreNamed) {
   EXPECT_TRUE(Measured::load("/nonexistent/measured.csv", "a"));
 }
 
-// What was measured comes out, for the numbers of ranks that were and near others.
-TEST(Measured, ShippedCurvesAreMet) {
+// Predictions agree with the measurements at the measured numbers of ranks and near them.
+TEST(Measured, PredictionsFollowTheShippedCurves) {
   auto catalog = *catalog::Catalog::load(MAYA_SOURCE_DIR "/catalog");
   auto cluster = *catalog.cluster("dgx-h100");
   auto curves = Measured::load(MAYA_SOURCE_DIR "/catalog/network/measured.csv", "h100-sxm");
@@ -67,7 +67,7 @@ TEST(Measured, ShippedCurvesAreMet) {
       EXPECT_NEAR(us(curve.ranks, bytes) / curve.at(bytes), 1, 0.05) << curve.ranks << " " << bytes;
   EXPECT_GT(us(6, 1 << 20), us(4, 1 << 20));
   EXPECT_LT(us(6, 1 << 20), us(8, 1 << 20));
-  // A user who chooses the algorithm gets the formula's.
+  // If the user chooses the algorithm, the formula is used.
   auto ring = *open_network(cluster, {{"NCCL_ALGO", "Ring"}});
   std::vector<std::int32_t> eight{0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_EQ(

@@ -42,7 +42,7 @@ constexpr auto kAllReduce = CollectiveKind::all_reduce;
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
 TEST(Choice, NvlsFromFiveHoppersUp) {
-  // As the published H200 runs show: with four GPUs NCCL still takes the ring.
+  // As published H200 runs show, NCCL still uses the ring with four GPUs.
   EXPECT_EQ(run("hgx-h200", kAllReduce, 8 * GB, 4).algorithm, "ring");
   for (int n : {5, 6, 7, 8})
     EXPECT_EQ(run("hgx-h200", kAllReduce, 8 * GB, n).algorithm, "nvls") << n;
@@ -84,7 +84,7 @@ TEST(Environment, VariablesChangeTheChoice) {
             3 * run("dgx-a100", kAllReduce, GB, 8).ns);
 }
 
-TEST(Environment, UnknownAndRefusedVariablesAreNamed) {
+TEST(Environment, UnknownAndInvalidVariablesAreReported) {
   auto notes = environment_notes({{"NCCL_DEBUG", "INFO"},
                                   {"NCCL_FLYING_CARPET", "1"},
                                   {"NCCL_ALGO", "Rin"},
@@ -94,7 +94,7 @@ TEST(Environment, UnknownAndRefusedVariablesAreNamed) {
   auto slower = environment_notes({{"NCCL_NTHREADS", "64"}});
   ASSERT_EQ(slower.size(), 1u);
   EXPECT_TRUE(has(slower[0], "NCCL_NTHREADS=64: its effect"));
-  EXPECT_TRUE(has(notes[0], "NCCL_ALGO=Rin: 'Rin' is no algorithm"));
+  EXPECT_TRUE(has(notes[0], "NCCL_ALGO=Rin: 'Rin' is not an algorithm"));
   EXPECT_TRUE(has(notes[1], "NCCL_FLYING_CARPET: unknown"));
   EXPECT_TRUE(has(notes[2], "whole number"));
 }
@@ -124,7 +124,7 @@ TEST(Time, GrowsWithSizeAndShrinksWithBandwidth) {
   EXPECT_GT(slow->collective(op, ranks(32)).ns, 2 * fast->collective(op, ranks(32)).ns);
 }
 
-TEST(Time, OversubscriptionHurtsOnlyAcrossLeaves) {
+TEST(Time, OversubscriptionSlowsOnlyTrafficBetweenLeaves) {
   auto base = cluster("dgx-h100:64");
   auto thin = base;
   thin.oversubscription = 4, thin.gpus_per_leaf = 64, thin.rail_optimized = false;
@@ -139,7 +139,7 @@ TEST(Time, PlacementMatters) {
   auto network = *open_network(cluster("dgx-h100:8"));
   Collective op{.kind = kAllReduce, .bytes = GB};
   EXPECT_GT(network->collective(op, ranks(8, 8)).ns, 3 * network->collective(op, ranks(8)).ns);
-  // Irregular groups take the same path as regular ones of the same shape.
+  // Irregular groups give the same time as regular ones of the same shape.
   std::vector<std::int32_t> shuffled{3, 1, 0, 2, 7, 6, 5, 4};
   EXPECT_EQ(network->collective(op, shuffled).ns, network->collective(op, ranks(8)).ns);
 }
@@ -155,7 +155,7 @@ TEST(Time, EdgeCases) {
   EXPECT_EQ(network->collective({.kind = kAllReduce, .bytes = MB}, {}).ns, 0);
 }
 
-TEST(Messages, BusiestResourceDecides) {
+TEST(Messages, TimeIsThatOfTheBusiestResource) {
   auto network = *open_network(cluster("dgx-h100:2"));
   std::vector<Message> one{{0, 1, 64 * MB}}, two{{0, 1, 64 * MB}, {0, 2, 64 * MB}},
       apart{{0, 1, 64 * MB}, {2, 3, 64 * MB}}, far{{0, 8, 64 * MB}};
@@ -184,7 +184,7 @@ TEST(Messages, AllToAllAgreesWithItsMessages) {
   }
 }
 
-TEST(Check, SaysWhatDoesNotFit) {
+TEST(Check, ErrorsSayWhatIsMissing) {
   EXPECT_TRUE(has(check(cluster("dgx-h100"), 16).error().message, "dgx-h100:2"));
   EXPECT_TRUE(check(cluster("dgx-h100:2"), 16));
   auto cut = cluster("dgx-h100:2");

@@ -1,7 +1,7 @@
-// NVLS: the NVSwitch adds up. A GPU sends its S bytes into the switch once and receives S back,
-// and as the owner of a part it also carries S/n more each way:
+// NVLS: the NVSwitch reduces. A GPU sends its S bytes to the switch once and receives S bytes. As
+// the owner of one part it also transfers S/n more in each direction:
 //   t = start + S · (1 + 1/n) / link    (all-reduce)
-// With several islands, NVLSTree: a tree between the owners over the cards.
+// With several islands it is NVLSTree: a tree between the owners over the cards.
 #include <algorithm>
 #include <bit>
 
@@ -34,7 +34,7 @@ void add_nvls(const Context& x, std::vector<Candidate>& out) {
   if (speed == 0) speed = total / heads;
   Candidate c{.algorithm = many ? kNvlsTree : kNvls, .protocol = kSimple};
   double outside = many ? x.outside_gbps(true) / heads : 0;
-  if (many && outside < speed) {  // the same channel goes through the card
+  if (many && outside < speed) {  // the channel also passes through the card
     double slower = 0;
     for (double v : t.speeds)
       if (v > 0 && v <= outside) slower = std::max(slower, v);

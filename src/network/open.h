@@ -1,4 +1,4 @@
-// Making a network with the reasons why it cannot be made, and what it ignores.
+// Makes a network, with an error if it cannot be made and notes about what it ignores.
 #pragma once
 
 #include <map>
@@ -18,10 +18,10 @@ Result<std::unique_ptr<Network>> open_network(
     const catalog::Cluster& cluster, const std::map<std::string, std::string>& environment = {},
     Model model = Model::closed_form);
 
-// One line for each NCCL_* variable that is unknown or has a value NCCL would refuse.
+// One line for each NCCL_* variable that is unknown or has a value that NCCL would reject.
 std::vector<std::string> environment_notes(const std::map<std::string, std::string>& environment);
 
-// Whether a job of that many ranks fits, and every pair of GPUs can talk.
+// Checks that a job of `world_size` ranks fits and that every pair of GPUs can communicate.
 Status check(const catalog::Cluster& cluster, int world_size);
 
 }  // namespace maya::network

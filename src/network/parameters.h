@@ -1,4 +1,4 @@
-// The numbers of catalog/network/*.toml as the algorithms use them.
+// The parameters in catalog/network/*.toml, in the form in which the algorithms use them.
 #pragma once
 
 #include <array>
@@ -19,19 +19,19 @@ extern const std::array<const char*, kAlgorithms> kAlgorithmNames;
 using ByProtocol = std::array<double, kProtocols>;
 using ByNodes = std::array<double, 3>;  // one node, two, more
 
-// What NCCL believes: it decides the choice.
+// The assumptions of NCCL's tuner, which decide the choice of the algorithm.
 struct Tuner {
   std::array<ByProtocol, kAlgorithms> base{};
   std::array<std::array<ByProtocol, kAlgorithms>, kHardware> hw{};
   std::array<std::array<double, 24>, kProtocols> tree_correction{};
-  std::array<double, 13> speeds{};  // GB/s a channel may be planned for, falling
+  std::array<double, 13> speeds{};  // possible speeds of a channel in GB/s, descending
   ByNodes ll_max{}, ring_ll128{}, tree_ll128{}, tree{}, nvls_tree{};
   double ring_plateau{}, net_overhead_us{}, net_latency_us{}, nvls_efficiency{};
   double link_efficiency{}, pcie_efficiency{}, nic_efficiency{};
   bool sharp{}, net_ll{}, net_ll128{};
 };
 
-// What is measured: it decides the time.
+// Values fitted to measurements, which decide the time.
 struct Time {
   double start_us{}, nvls_us{}, channel_gbps{};
   std::array<double, kHardware> latency{};  // factor on Tuner::hw

@@ -1,8 +1,10 @@
-// For tools/fit_network.py: reads lines from standard input and answers each with a time, so that
-// the fit uses the model itself.
-//   cluster SPEC [key=value]...       the cluster of the points that follow; keys are
-//   network.model.* environment [NCCL_X=value]... point KIND RANKS STRIDE BYTES     "µs algorithm
-//   protocol"
+// Helper of tools/fit_network.py, so that the fit uses the model itself. Reads commands from
+// standard input, one per line, and answers each point with "µs algorithm protocol":
+//
+//   cluster SPEC [key=value]...      sets the cluster of the following points; keys are
+//                                    network.model.*
+//   environment [NCCL_X=value]...    sets the environment of the following points
+//   point KIND RANKS STRIDE BYTES    asks for one time
 #include <iostream>
 #include <memory>
 #include <sstream>

@@ -29,7 +29,7 @@ Load PortLoads::collective(const Collective& op, const std::string& algorithm,
     std::lock_guard lock(mutex_);
     auto [entry, fresh] = traffic_.try_emplace({op.kind, algorithm, {ranks.begin(), ranks.end()}});
     if (fresh) entry->second = traffic(topology_, op.kind, algorithm, ranks);
-    uses = &entry->second;  // entries of a map stay where they are
+    uses = &entry->second;  // addresses of map entries are stable
   }
   Load load{static_cast<double>(op.bytes), {}};
   Topology::PortLinks own = topology_.ports(at);

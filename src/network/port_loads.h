@@ -1,9 +1,9 @@
-// What communications put on the ports of one GPU: the same weights as the flow-level model
-// (traffic.h), seen from one member.
+// The load of communications on the ports of one GPU: the weights of the flow-level model
+// (traffic.h), as one member sees them.
 //
-// Ports that several GPUs share (a card, a trunk) count as the GPU's equal part of them, and of a
-// collective's traffic there only the GPU's own part: its neighbours are taken to do as it does,
-// which is what the closed form assumes too.
+// If several GPUs share a port (a card, a trunk), each has an equal part of its capacity, and only
+// the GPU's own part of the traffic is counted. Its neighbours are assumed to do the same as this
+// GPU, which the closed form assumes too.
 #pragma once
 
 #include <map>

@@ -15,7 +15,7 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
   bool rooted = x.kind == CollectiveKind::broadcast || x.kind == CollectiveKind::reduce;
   double speed{};
   double believed = x.inside_gbps(true);
-  // Short rings reduce and copy more per byte sent.
+  // In short rings more data is reduced and copied per byte sent.
   double real = x.inside_gbps(false) * m.ring[kSimple] * (1 - m.short_ring / (s.ranks * s.ranks));
   if (s.most_per_island == 1) believed = real = 1e9;  // nothing moves inside
   if (many)
@@ -49,7 +49,8 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
     double network_steps = x.network_steps();
     double inner_steps = x.steps() - network_steps;
     if (rooted) {
-      // The pipeline's first chunk passes every rank; NCCL counts one hop when rings are aligned.
+      // The first chunk of the pipeline passes every rank. NCCL counts one hop if rings are
+      // aligned.
       double hop = many ? outside : t.hw[intra][kRing][p];
       c.tuner_latency_us = t.base[kRing][p] + hop;
       c.latency_us = m.start_us + m.latency[intra] * t.hw[intra][kRing][p] * (s.ranks - s.islands) +
@@ -59,7 +60,7 @@ void add_ring(const Context& x, std::vector<Candidate>& out) {
       c.latency_us = m.start_us + m.latency[intra] * inner_steps * t.hw[intra][kRing][p] +
                      network_steps * x.network_hop_us(outside);
     }
-    // Over PCIe the chunks are as long as the link is slow: nothing to fill.
+    // Over PCIe the pipeline needs no time to fill.
     if (protocol == kSimple && x.wire() == kNvlink)
       c.fill_bytes = m.fill_ring, c.half_bytes = m.half_ring;
     c.channels = std::min(32, many ? std::max(2, channels) : 2 * channels);

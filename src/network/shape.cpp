@@ -15,7 +15,8 @@ bool nvlink_between(const catalog::Cluster& cluster, int a, int b) {
 }
 
 bool crosses_spine(const catalog::Cluster& cluster, int low, int high) {
-  // A leaf holds gpus_per_leaf GPUs: of neighbouring nodes, or, by rails, one of each node.
+  // A leaf switch connects gpus_per_leaf GPUs: those of neighbouring nodes or, with rails, one GPU
+  // of each node.
   int leaf = cluster.gpus_per_leaf;
   if (cluster.rail_optimized && leaf > 0) leaf *= cluster.gpus_per_node;
   return leaf <= 0 || low / leaf != high / leaf;
@@ -34,7 +35,7 @@ Shape shape_of(const catalog::Cluster& cluster, std::span<const std::int32_t> ra
     islands.push_back(rank / size);
     low = std::min(low, rank), high = std::max(high, rank);
   }
-  // Within an island, ranks of different NVLink domains meet over PCIe.
+  // Within an island, ranks of different NVLink domains communicate over PCIe.
   if (domain < size) {
     std::vector<std::pair<int, int>> seen;
     for (std::int32_t rank : ranks) seen.emplace_back(rank / size, rank / domain);

@@ -1,5 +1,5 @@
-// Our flows against SimGrid's: the same links, routes and messages, its own solver and its own
-// clock. CM02 without latencies is plain max-min sharing.
+// Compares our flow model with SimGrid, with the same links, routes and messages. SimGrid's model
+// CM02 without latencies is max-min sharing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -66,8 +66,8 @@ std::vector<double> ours(const Topology& topology, const std::vector<Sent>& sent
   return ends;
 }
 
-// SimGrid allows one platform per engine and one engine per process: each case is its own zone
-// below one root, and starts when the one before has ended.
+// SimGrid allows one platform per engine and one engine per process. So each case is a zone below a
+// common root, and starts when the previous case has ended.
 std::vector<double> theirs(sg::NetZone* zone, const std::string& prefix, const Topology& topology,
                            int ranks, const std::vector<Sent>& sent, std::vector<double>& ends) {
   std::vector<sg::Host*> hosts;
@@ -105,7 +105,7 @@ std::vector<double> theirs(sg::NetZone* zone, const std::string& prefix, const T
   return ends;
 }
 
-TEST(SimGrid, SameEndOfEveryMessage) {
+TEST(SimGrid, EveryMessageEndsAtTheSameTime) {
   struct Case {
     const char* name;
     catalog::Cluster cluster;

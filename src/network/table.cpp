@@ -24,7 +24,7 @@ Result<std::int64_t> parse_size(std::string_view text) {
     power *= 1024;
   }
   if (code != std::errc{} || factor == 0)
-    return Error{"'" + std::string(text) + "' is no size; write 1MB, 64KB, 2G or 1MB..1GB"};
+    return Error{"'" + std::string(text) + "' is not a size; write 1MB, 64KB, 2G or 1MB..1GB"};
   if (number * factor < 1)
     return Error{"the size must be at least 1 byte, found '" + std::string(text) + "'"};
   if (number * factor > 1e15)

@@ -24,7 +24,8 @@ struct SizeRange {
 // "1MB..1GB", "64KiB", "8M": powers of 1024 as in nccl-tests. Sizes double from first to last.
 Result<SizeRange> parse_sizes(std::string_view text);
 
-// All GPUs of the cluster, or its first `ranks`. `kind` also "send_recv" (rank 0 to the last).
+// Uses all GPUs of the cluster, or the first `ranks`. `kind` may also be "send_recv" (from rank 0
+// to the last rank).
 Result<std::vector<Row>> table(const catalog::Cluster& cluster, std::string_view kind,
                                SizeRange sizes, int ranks = 0,
                                const std::map<std::string, std::string>& environment = {});

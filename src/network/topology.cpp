@@ -12,7 +12,7 @@ Topology::Topology(const catalog::Cluster& c, const Time& time)
       groups_(std::max(1, std::min(c.gpus_per_node, c.nics_per_node))),
       rails_(c.rail_optimized) {
   int ranks = c.world_size();
-  // The data sheet's rate: what a collective reaches of it is its own business, given as a cap.
+  // The rate of the data sheet. What a collective reaches of it is given by its cap.
   double inside = c.intra.gbps;
   for (int i = 0; i < 2 * ranks; ++i) capacity_.push_back(inside);
   if (c.nics_per_node < 1 || c.nic.gbps <= 0) return;
@@ -20,7 +20,7 @@ Topology::Topology(const catalog::Cluster& c, const Time& time)
   first_card_ = static_cast<int>(capacity_.size());
   for (int i = 0; i < 2 * c.nodes * groups_; ++i) capacity_.push_back(node / groups_);
   if (c.oversubscription <= 1) return;
-  // By rails a leaf joins the same card group of gpus_per_leaf machines; else whole machines.
+  // With rails a leaf connects the same card group of gpus_per_leaf machines, else whole machines.
   int per_leaf = c.gpus_per_leaf > 0 ? c.gpus_per_leaf : rails_ ? 1 : c.gpus_per_node;
   nodes_per_leaf_ = rails_ ? per_leaf : std::max(1, per_leaf / c.gpus_per_node);
   int blocks = (c.nodes + nodes_per_leaf_ - 1) / nodes_per_leaf_;

@@ -1,8 +1,9 @@
-// The links of a cluster and the way from one GPU to another.
+// The links of a cluster and the route from one GPU to another.
 //
-// Per GPU: its link inside the island, out and in. Per machine: its cards, out and in, grouped so
-// that every GPU has one group (several cards of one GPU are one group, one card of several GPUs
-// too). Per leaf switch: its trunk to the spine, up and down, where the spine is oversubscribed.
+// Each GPU has a link inside its island, in both directions. Each machine has card groups, in both
+// directions; every GPU uses one group (several cards of one GPU are one group, and so is one card
+// that several GPUs share). Each leaf switch has a trunk to the spine, up and down, if the spine is
+// oversubscribed.
 #pragma once
 
 #include <vector>
@@ -24,13 +25,14 @@ class Topology {
   // -1 without a network.
   int card_out(int rank) const;
   int card_in(int rank) const;
-  int cards_of(int rank) const;  // the card group's number, all over the cluster
-  // Up and down trunks between two ranks' leaves, -1 where they share one or nothing limits.
+  int cards_of(int rank) const;  // the number of the card group within the cluster
+  // The trunks between the leaf switches of two ranks; -1 if both are on the same leaf or if trunks
+  // are not a limit.
   int trunk_up(int from, int to) const;
   int trunk_down(int from, int to) const;
   bool same_island(int a, int b) const { return a / island_ == b / island_; }
 
-  // The links behind a GPU's ports, -1 where there is none, and how many GPUs share each.
+  // The links of a GPU's ports (-1: none), and the number of GPUs that share each.
   struct PortLinks {
     std::array<int, port_count> link;
     std::array<int, port_count> sharers;

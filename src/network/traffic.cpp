@@ -6,7 +6,7 @@
 namespace maya::network {
 namespace {
 
-// Ranks by island, islands in order: how NCCL lays its rings and trees.
+// Ranks grouped by island, as NCCL arranges its rings and trees.
 std::vector<std::vector<std::int32_t>> by_island(const Topology& topology,
                                                  std::span<const std::int32_t> ranks) {
   std::vector<std::int32_t> sorted(ranks.begin(), ranks.end());
@@ -29,7 +29,7 @@ class Weights {
     for (std::int32_t rank : island)
       add(topology_.gpu_out(rank), weight), add(topology_.gpu_in(rank), weight);
   }
-  // From every member of one island to its counterpart in another: channels use all cards.
+  // From every member of one island to its counterpart in another, because channels use all cards.
   void between(const std::vector<std::int32_t>& from, const std::vector<std::int32_t>& to,
                double weight) {
     std::size_t lanes = std::max(from.size(), to.size());
@@ -84,7 +84,7 @@ std::vector<Use> traffic(const Topology& topology, CollectiveKind kind, std::str
         if (&a != &b) weights.between(a, b, static_cast<double>(a.size() * b.size()) / n);
     }
   } else {
-    // Ring, and everything that passes on in a chain.
+    // Ring, and algorithms that forward data in a chain.
     double share = twice ? 2 * (n - 1) / n
                    : kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter
                        ? (n - 1) / n

@@ -1,5 +1,5 @@
-// What a collective puts on which link, for one byte of its size: the weights of one flow that
-// stands for all its transfers, which NCCL's pipeline keeps at one pace.
+// The load of a collective on each link per byte of its size. These are the weights of one flow
+// that represents all its transfers, because NCCL's pipeline keeps them at the same pace.
 #pragma once
 
 #include <span>

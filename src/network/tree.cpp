@@ -22,7 +22,7 @@ void add_tree(const Context& x, std::vector<Candidate>& out) {
   if (many) believed = std::min(believed, x.outside_gbps(true) * (s.islands == 2 ? 2 : 1));
   int channels = x.planned_channels(believed, &speed);
   believed = channels * speed;
-  // Bus bandwidth as NCCL counts it: twice the data rate.
+  // Bus bandwidth as NCCL defines it: twice the data rate.
   double real = s.most_per_island == 1 ? 1e9 : x.inside_gbps(false) * 0.92 * m.tree[kSimple];
   if (many) real = std::min(real, x.outside_gbps(false) * (s.islands == 2 ? 2 : 1));
   double depth = many ? std::bit_width(static_cast<unsigned>(s.islands)) - 1 : 0;

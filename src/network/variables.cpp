@@ -6,7 +6,7 @@
 namespace maya::network {
 namespace {
 
-// Known, and without effect on a steady step's time.
+// Known variables without effect on the time of a steady step.
 const std::set<std::string, std::less<>> kHarmless{"ASYNC_ERROR_HANDLING",
                                                    "AVOID_RECORD_STREAMS",
                                                    "BLOCKING_WAIT",
@@ -105,7 +105,7 @@ const std::set<std::string, std::less<>> kHarmless{"ASYNC_ERROR_HANDLING",
                                                    "WORK_ARGS_BYTES",
                                                    "WORK_FIFO_BYTES"};
 
-// Known to change NCCL's speed, in ways the model does not follow: the user is told.
+// Variables that change NCCL's speed in ways that are not modelled. They are reported to the user.
 const std::set<std::string, std::less<>> kNotModelled{"BUFFSIZE",
                                                       "CROSS_NIC",
                                                       "CTA_POLICY",
@@ -142,7 +142,7 @@ const std::set<std::string, std::less<>> kNotModelled{"BUFFSIZE",
                                                       "TUNER_CONFIG_FILE",
                                                       "TUNER_PLUGIN"};
 
-// What environment_of reads.
+// The variables that environment_of() reads.
 const std::set<std::string, std::less<>> kModelled{
     "ALGO",      "PROTO",         "MAX_NCHANNELS", "MAX_CTAS",       "MAX_NRINGS", "MIN_NCHANNELS",
     "MIN_CTAS",  "MIN_NRINGS",    "NVLS_ENABLE",   "COLLNET_ENABLE", "PAT_ENABLE", "P2P_DISABLE",

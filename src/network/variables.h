@@ -1,5 +1,5 @@
-// Which environment variables a prediction uses. Recordings hold these and no others
-// (docs/security.md), so what a name is for is decided here, in one place.
+// Classifies environment variables. Recordings contain only the variables that a prediction uses
+// (docs/security.md); this is the single place that decides which.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 namespace maya::network {
 
 enum class VariableUse : std::uint8_t {
-  none,          // not NCCL's, or without effect on a step's time: not recorded
+  none,          // not of NCCL, or without effect on the time of a step: not recorded
   modelled,      // changes the prediction: recorded with its value
-  not_modelled,  // changes NCCL's speed in ways the model does not follow: recorded, the user is
-                 // told
-  unknown,       // an NCCL_* variable nobody knows: its name is recorded, its value is not
+  not_modelled,  // changes NCCL's speed, but is not modelled: recorded, and reported to the user
+  unknown,       // an unknown NCCL_* variable: its name is recorded, its value is not
 };
 
 VariableUse use_of(std::string_view name);

@@ -1,4 +1,4 @@
-// FLOPs and bytes of each kind of work, from its data alone.
+// FLOPs and bytes of each kind of work.
 #include "maya/op.h"
 
 #include <algorithm>
@@ -27,7 +27,8 @@ double d(std::int64_t v) { return static_cast<double>(v); }
 bool backward(Direction direction) { return direction != Direction::forward; }
 double norm_passes(const Normalization& w) { return backward(w.direction) ? 1 : 0; }
 
-// Score matrix entries that are computed: half of it under a causal mask, a band under a window.
+// Number of entries of the score matrix that are computed: about half of them with a causal mask, a
+// band with a sliding window.
 double attention_pairs(const Attention& w) {
   double q = d(w.seq_q), k = d(w.seq_k);
   double pairs = q * k;
@@ -64,7 +65,8 @@ struct Flops {
   double operator()(const Attention& w) const {
     std::int64_t dv = w.head_dim_v ? w.head_dim_v : w.head_dim;
     double forward = 2 * d(w.batch) * d(w.heads) * attention_pairs(w) * (d(w.head_dim) + d(dv));
-    // Backward: the scores again and the gradients of q, k, v and p: five products for two.
+    // The forward pass has two products. The backward pass has five: the scores are computed again,
+    // and the gradients of q, k, v and p.
     return backward(w.direction) ? 2.5 * forward : forward;
   }
   double operator()(const Normalization& w) const {

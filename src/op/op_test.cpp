@@ -21,7 +21,7 @@ TEST(DType, NamesBitsAndAliases) {
   EXPECT_FALSE(parse_dtype("float17"));
 }
 
-TEST(Enums, EveryNameReadsBack) {
+TEST(Enums, EveryNameParsesToItsValue) {
   EXPECT_EQ(enum_name(CollectiveKind::barrier), "barrier");
   EXPECT_EQ(parse_enum<CollectiveKind>("reduce_scatter"), CollectiveKind::reduce_scatter);
   EXPECT_EQ(parse_enum<Epilogue>("other"), Epilogue::other);
@@ -76,7 +76,7 @@ TEST(Work, ConvolutionOfResNetStem) {
   EXPECT_EQ(bytes_written(c), 64 * 3 * 49 * 4);
 }
 
-TEST(Work, CausalAttentionIsAboutHalf) {
+TEST(Work, CausalAttentionHasAboutHalfTheFlops) {
   Attention a{.batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1024, .seq_k = 1024, .head_dim = 64};
   double full = flops(a);
   EXPECT_EQ(full, 4.0 * 8 * 1024 * 1024 * 64);
@@ -95,7 +95,7 @@ TEST(Work, CopiesCountTheirDeviceSideOnly) {
   EXPECT_EQ(bytes_moved(Fill{.bytes = 7}), 7);
 }
 
-TEST(Text, EveryKindReadsBack) {
+TEST(Text, EveryKindParsesToTheSameWork) {
   for (std::size_t i = 0; i < std::variant_size_v<Work>; ++i) {
     Work work = *work_of_kind(kind_name(i));
     auto back = parse_work(to_text(work, true));

@@ -59,11 +59,11 @@ collate::Options collate_options(const Options& options, const catalog::Cluster&
   return result;
 }
 
-// The recording machine against the reference host: both have run the same benchmark. 0: not known,
-// and said, because host times may then be off by the ratio of the two machines.
+// The speed of the recording machine relative to the reference host; both ran the same benchmark.
+// Returns 0 and adds a note if it is not known: host times may then be wrong by that ratio.
 double recorded_speed(const catalog::Catalog& catalog, const RunFile& file,
                       std::vector<std::string>& notes) {
-  constexpr double least = 0.1, most = 10;  // no machine that runs PyTorch is outside
+  constexpr double least = 0.1, most = 10;  // plausible for a machine that runs PyTorch
   double speed = file.recorded_speed;
   if (speed <= 0 && file.benchmark_us > 0) {
     const double reference = reference_benchmark_us(catalog.directory());
@@ -72,8 +72,7 @@ double recorded_speed(const catalog::Catalog& catalog, const RunFile& file,
   }
   if (speed >= least && speed <= most) return speed;
   notes.push_back(
-      fmt::format("{}: host times are taken as they were recorded; record the run again "
-                  "if they matter",
+      fmt::format("{}: host times are used as recorded; record the run again if they matter",
                   speed > 0 ? fmt::format("run.toml says that the recording machine is "
                                           "{:.3g} times the reference host, which is "
                                           "not plausible",
@@ -91,7 +90,7 @@ bool any_work(const std::vector<trace::Recording>& recordings) {
   return false;
 }
 
-// A refusal that the program did not get over: no matrix work came after it.
+// Whether a rank ran out of memory and did not recover: no matrix work follows the failed request.
 bool out_of_memory(const std::vector<trace::Recording>& recordings) {
   return std::any_of(recordings.begin(), recordings.end(), [](const trace::Recording& recording) {
     const std::optional<report::Refusal> refusal = report::memory_use(recording).refusal;
@@ -105,7 +104,8 @@ bool out_of_memory(const std::vector<trace::Recording>& recordings) {
   });
 }
 
-// Ranks that ended before a step need not fit together: what they held is the result.
+// For ranks that ended before a step was complete. Their calls may not match, so they are not
+// collated; only their memory is reported.
 job::Job job_without_steps(std::vector<trace::Recording> recordings) {
   job::Job job;
   job.world_size = recordings[0].identity.world_size;
@@ -126,7 +126,7 @@ std::map<std::string, std::string> environment_of(const trace::Recording& record
   return {recording.identity.environment.begin(), recording.identity.environment.end()};
 }
 
-// The generation of libraries that ran, where the recording says.
+// The versions of the libraries, if the recording has them.
 estimate::Libraries libraries_of(const trace::Recording& recording) {
   estimate::Libraries libraries;
   for (const auto& [library, version] : recording.identity.versions)
@@ -134,8 +134,8 @@ estimate::Libraries libraries_of(const trace::Recording& recording) {
   return libraries;
 }
 
-// A command that failed, was killed or ran out of memory. Its recordings end anywhere, and what
-// repeats in them need not be a step.
+// Whether the command failed, was killed or ran out of memory. Its recordings may then end
+// anywhere, and repetition in them is not necessarily a step.
 bool ended_badly(const Run& run) {
   if (run.file.exit_code != 0 || out_of_memory(run.recordings)) return true;
   return !run.file.stopped &&
@@ -143,12 +143,12 @@ bool ended_badly(const Run& run) {
                      [](const trace::Recording& recording) { return !recording.complete; });
 }
 
-// The places of the process that each class's recording is of; empty where there are none.
+// For each class the recorded places of its representative's process; empty if there are none.
 std::vector<report::Places> places_of(const std::string& directory, const job::Job& job) {
   std::vector<report::Places> places;
   for (const job::RankClass& one : job.classes) {
     places.emplace_back();
-    if (one.derived_from >= 0) continue;  // put together from another rank's work
+    if (one.derived_from >= 0) continue;  // this rank did not run
     const std::string path =
         fmt::format("{}/process-{}.places", directory, one.recording.identity.pid);
     std::error_code ignored;
@@ -165,7 +165,7 @@ std::int64_t recorded_at(const std::string& directory) {
   return info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
 }
 
-// In virtual time, what a script prints of its own times is the cluster's.
+// With --clock virtual the times that a script prints are predictions for the cluster.
 void trust_script_times(std::vector<std::string>& notes) {
   constexpr std::string_view values = "values that the GPU would have computed";
   for (std::string& note : notes)
@@ -178,7 +178,7 @@ void trust_script_times(std::vector<std::string>& notes) {
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
-  // Before the recordings, which may be large: a setting that is wrong is said at once.
+  // Report wrong settings before reading the recordings, which may be large.
   if (Result<Settings> settings = parse_settings(options.settings); !settings)
     return settings.error();
   Result<Run> run = read_run(directory);
@@ -190,7 +190,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
                                  const Options& options) {
   Result<Settings> settings = parse_settings(options.settings);
   if (!settings) return settings.error();
-  // What-ifs simulate the recordings again, as they are now.
+  // What-ifs need the recordings again; collate() consumes them.
   Run kept_for_what_ifs;
   if (options.what_ifs && options.keep_spans) kept_for_what_ifs = recorded;
   Run* const run = &recorded;
@@ -201,14 +201,14 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
                                                         : identity.cluster;
   if (spec.empty())
     return Error{fmt::format(
-        "{} does not say which cluster it was recorded for: name one with --cluster", directory)};
+        "{} has no cluster in run.toml and in its recordings: name one with --cluster", directory)};
   Reuse once;
   Reuse& models = options.reuse ? *options.reuse : once;
   Result<const catalog::Catalog*> catalog = models.catalog();
   if (!catalog) return catalog.error();
   Result<catalog::Cluster> cluster = (*catalog)->cluster(spec, settings->cluster);
   if (!cluster) return cluster.error();
-  // The recording machine's speed belongs to the recording, unless the user says otherwise.
+  // emplace: a value from the user's --set has priority.
   if (const double speed = recorded_speed(**catalog, run->file, run->notes); speed > 0)
     cluster->extra.emplace("host.recorded_speed", speed);
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
@@ -226,15 +226,16 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   if (identity.world_size > 1)
     for (std::string& note : network::environment_notes(environment))
       run->notes.push_back(std::move(note));
-  const cost::JobEstimator in_job(**estimator, *cluster);
-  const ScaledEstimator scaled_estimator(in_job, *settings);
+  const cost::JobEstimator sustained_estimator(**estimator, *cluster);
+  const ScaledEstimator scaled_estimator(sustained_estimator, *settings);
   const ScaledNetwork scaled_network(*network, *settings);
   const estimate::Estimator& use_estimator =
-      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator) : in_job;
+      settings->changes_time() ? static_cast<const estimate::Estimator&>(scaled_estimator)
+                               : sustained_estimator;
   const network::Network& use_network =
       settings->changes_time() ? static_cast<const network::Network&>(scaled_network) : *network;
 
-  // The steps that the user named are measured whatever happened afterwards.
+  // Steps that the user specified are measured even if the command failed later.
   std::optional<report::Ending> ending;
   if (ended_badly(*run)) {
     const collate::Training training(run->recordings);
@@ -247,7 +248,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   if (no_step) {
     outcome.job = job_without_steps(std::move(run->recordings));
   } else {
-    // Ranks that ended badly need not fit together, even in the steps they completed.
+    // The calls of ranks that failed may not match, even in the steps they completed.
     std::vector<trace::Recording> kept;
     if (ending) kept = run->recordings;
     Result<job::Job> job =
@@ -271,7 +272,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   outcome.cluster = std::move(*cluster);
   outcome.prediction =
       report::predict(outcome.job, outcome.timeline, {use_estimator, use_network}, outcome.cluster,
-                      settings->work, ending ? &*ending : nullptr);
+                      settings->units, ending ? &*ending : nullptr);
   if (!works && outcome.prediction.no_step.empty())
     outcome.prediction.no_step = "The command put no work on the GPU: only its memory is known";
   outcome.prediction.settings = options.settings;
@@ -279,7 +280,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   if (run->file.virtual_clock) trust_script_times(outcome.prediction.notes);
   for (const std::string& note : run->file.clock_notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
-  // Again on the way out: recordings of earlier versions hold the command as it was typed.
+  // Masked here too, because recordings of earlier versions contain the command as it was typed.
   outcome.prediction.command =
       base::visible(base::without_secrets(std::string_view(outcome.prediction.command)));
   if (!options.keep_spans) return outcome;
@@ -319,7 +320,7 @@ Status write_results(const std::string& directory, const Outcome& outcome) {
                                    report::perfetto_trace(outcome.job, outcome.timeline));
         !status)
       return status;
-  // Also without a step: an out-of-memory shows what was allocated.
+  // Also without a step: after running out of memory the page shows what was allocated.
   if (outcome.memory.empty()) return {};
   return write_file(directory + "/report.html", report::html_page(outcome.page()));
 }

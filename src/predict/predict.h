@@ -1,5 +1,5 @@
-// From a run directory to a prediction: read, collate, estimate, simulate, report. What `maya
-// predict` does, and `maya run` at its end.
+// Computes a prediction from a run directory: reads the recordings, collates, simulates and
+// reports. `maya predict` does this, and `maya run` does it after the command has ended.
 //
 //   predict::Options options;
 //   options.cluster = "dgx-a100:2";                       // empty: the cluster of the run
@@ -25,18 +25,18 @@ namespace maya::predict {
 
 class Reuse;
 
-// As much as a viewer opens without trouble.
+// Trace viewers still open a timeline of this size without trouble.
 inline constexpr std::uint64_t spans_of_a_report = 1'000'000;
 
 struct Options {
-  std::string cluster;                                        // SPEC; empty: that of the run
+  std::string cluster;                                        // empty: the cluster of the run
   std::vector<std::pair<std::string, std::string>> settings;  // see settings.h
-  std::string calibration;    // file of `maya calibrate`; empty: none
-  std::string steps{"auto"};  // "auto", a number of steps, or the name of the range that opens each
-  bool fold{true};            // false: every rank is its own class (slower, same answer)
-  bool keep_spans{false};     // the timeline with every span, for traces and the report
-  bool what_ifs{false};       // simulate also what would help (needs keep_spans)
-  Reuse* reuse{nullptr};      // models that several predictions share (reuse.h)
+  std::string calibration;     // file of `maya calibrate`; empty: none
+  std::string steps{"auto"};   // "auto", a number of steps, or the name of the NVTX range of a step
+  bool fold{true};             // false: every rank is its own class (slower, same answer)
+  bool keep_spans{false};      // keep every span of the timeline, for traces and the report
+  bool what_ifs{false};        // also simulate changes that would help (needs keep_spans)
+  Reuse* reuse{nullptr};       // models that several predictions share (reuse.h)
   std::uint64_t most_spans{};  // see simulate::Options
 };
 
@@ -45,7 +45,7 @@ struct Outcome {
   catalog::Cluster cluster;
   simulate::Timeline timeline;
   report::Prediction prediction;
-  // With the spans: where in the program the time goes, and what fills the memory.
+  // With keep_spans: the time by place in the program, and the memory over time.
   std::vector<report::Places> places;  // of each class
   report::CodeCosts code;
   std::vector<report::MemoryProfile> memory;
@@ -58,17 +58,18 @@ struct Outcome {
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options = {});
 
-// The same of recordings that are read already (run_directory.h); `directory` is for messages.
+// The same for recordings that have already been read (run_directory.h). `directory` is used in
+// messages.
 struct Run;
 Result<Outcome> predict_recorded(Run run, const std::string& directory, const Options& options);
 
-// prediction.json, with the details where the spans were kept.
+// The text of prediction.json, with all details if the spans were kept.
 std::string to_json(const Outcome& outcome);
 
-// prediction.json; and timeline.pftrace and report.html when the spans were kept.
+// Writes prediction.json, and if the spans were kept also timeline.pftrace and report.html.
 Status write_results(const std::string& directory, const Outcome& outcome);
 
-// Whole file or an error that names it.
+// Reads a whole file. The error names the file.
 Status write_file(const std::string& path, const std::string& bytes);
 Result<std::string> read_file(const std::string& path);
 

@@ -34,7 +34,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Settings, SplitsWhatIsOursFromWhatIsTheClusters) {
+TEST(Settings, SeparatesWhatIfsFromKeysOfTheCluster) {
   const auto settings = parse_settings({{"communication", "0"},
                                         {"scale.gemm", "0.5"},
                                         {"scale.all_reduce", "2"},
@@ -42,15 +42,15 @@ TEST(Settings, SplitsWhatIsOursFromWhatIsTheClusters) {
                                         {"network.nic_gbps", "200"}});
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->communication, 0);
-  EXPECT_EQ(settings->factor(maya::Work(Gemm{})), 0.5);
-  EXPECT_EQ(settings->factor(maya::Work(Attention{})), 1);
-  EXPECT_EQ(settings->factor(maya::Work(Collective{})), 2);  // all_reduce is the default kind
-  ASSERT_TRUE(settings->work);
-  EXPECT_EQ(settings->work->unit, "tokens");
+  EXPECT_EQ(settings->factor(Work(Gemm{})), 0.5);
+  EXPECT_EQ(settings->factor(Work(Attention{})), 1);
+  EXPECT_EQ(settings->factor(Work(Collective{})), 2);  // all_reduce is the default kind
+  ASSERT_TRUE(settings->units);
+  EXPECT_EQ(settings->units->unit, "tokens");
   EXPECT_EQ(settings->cluster, (Pairs{{"network.nic_gbps", "200"}}));
 }
 
-TEST(Settings, SaysWhatIsWrong) {
+TEST(Settings, ErrorsNameTheWrongSetting) {
   EXPECT_TRUE(
       contains(parse_settings({{"scale.gem", "0.5"}}).error().message, "did you mean gemm"));
   EXPECT_TRUE(
@@ -63,7 +63,7 @@ TEST(Settings, SaysWhatIsWrong) {
   EXPECT_EQ(split_setting("a=b=c")->second, "b=c");
 }
 
-TEST(RunDirectory, SaysWhatIsWrong) {
+TEST(RunDirectory, ErrorsNameTheWrongFile) {
   EXPECT_TRUE(contains(read_run("/nowhere/at/all").error().message, "no such run directory"));
   const Folder folder;
   EXPECT_TRUE(contains(read_run(folder.path).error().message, "no recording (rank-N.maya)"));
@@ -115,8 +115,8 @@ TEST_F(EndToEnd, PredictsAStep) {
   EXPECT_NEAR(b.compute + b.exposed_communication + b.copy + b.idle, p.step->ms, 0.02 * p.step->ms);
 }
 
-// One cost per op: what the report says of single ops is what the timeline ran.
-TEST_F(EndToEnd, OpsAddUpToTheTimeTheGpuWasBusy) {
+// The report and the timeline use the same cost of an op.
+TEST_F(EndToEnd, TimesOfOpsAddUpToTheBusyTimeOfTheGpu) {
   sample::Shape alone;
   alone.ranks = 1;
   const Folder own;
@@ -131,11 +131,11 @@ TEST_F(EndToEnd, OpsAddUpToTheTimeTheGpuWasBusy) {
     sum += op.ms;
     if (op.kind == "gemm") products += op.ms;
   }
-  EXPECT_GT(products, 0.2 * sum);  // some of it is slower in a job than alone
+  EXPECT_GT(products, 0.2 * sum);
   EXPECT_NEAR(sum, p.breakdown.compute + p.breakdown.copy, 1e-3 * sum);
 }
 
-TEST_F(EndToEnd, TheSameRecordingGivesTheSameBytes) {
+TEST_F(EndToEnd, PredictionIsDeterministic) {
   EXPECT_EQ(report::to_json(predicted().prediction), report::to_json(predicted().prediction));
 }
 
@@ -147,7 +147,7 @@ TEST_F(EndToEnd, FoldedEqualsUnfolded) {
   EXPECT_DOUBLE_EQ(one.prediction.step->ms, each.prediction.step->ms);
 }
 
-TEST_F(EndToEnd, WhatIfs) {
+TEST_F(EndToEnd, WhatIfsChangeTheStep) {
   const Outcome base = predicted();
   Options free;
   free.settings = {{"communication", "0"}};
@@ -174,7 +174,7 @@ TEST_F(EndToEnd, WritesItsResults) {
   EXPECT_TRUE(report::from_json(*text, "prediction.json"));
 }
 
-TEST_F(EndToEnd, AClusterThatIsTooSmallSaysWhichIsLargeEnough) {
+TEST_F(EndToEnd, UnsuitableClustersAreRejected) {
   Options small;
   small.cluster = "a100-80gb-sxm";
   EXPECT_TRUE(contains(refused(small), "has 4 ranks but a100-80gb-sxm has 1 GPU"));
@@ -186,7 +186,7 @@ TEST_F(EndToEnd, AClusterThatIsTooSmallSaysWhichIsLargeEnough) {
   EXPECT_TRUE(contains(refused(bad_key), "nic_gpbs"));
 }
 
-TEST_F(EndToEnd, DamageIsNamed) {
+TEST_F(EndToEnd, ErrorNamesTheDamagedRecording) {
   const std::string path = folder.path + "/rank-2.maya";
   const auto bytes = read_file(path);
   ASSERT_TRUE(bytes);
@@ -196,7 +196,7 @@ TEST_F(EndToEnd, DamageIsNamed) {
   EXPECT_TRUE(contains(refused(), "rank-2.maya"));
 }
 
-TEST_F(EndToEnd, RecordingsOfAnotherJobAreNotMixedIn) {
+TEST_F(EndToEnd, RecordingsOfDifferentJobsAreRejected) {
   sample::Shape other;
   other.ranks = 8;
   sample::write_recording(folder.path + "/rank-1.maya", sample::recording(1, other));
@@ -206,7 +206,7 @@ TEST_F(EndToEnd, RecordingsOfAnotherJobAreNotMixedIn) {
 }
 
 TEST_F(EndToEnd, OutOfMemoryIsAResult) {
-  // Rank 1 is refused memory in the middle of its second step and ends; the others wait for it.
+  // Rank 1 runs out of memory in the middle of its second step and ends; the others wait for it.
   trace::Recording cut = sample::recording(1, {});
   cut.records.resize(cut.records.size() / 4);
   trace::Wide wide;
@@ -223,7 +223,7 @@ TEST_F(EndToEnd, OutOfMemoryIsAResult) {
   EXPECT_EQ(outcome.prediction.memory.size(), 4U);
 }
 
-TEST_F(EndToEnd, AFailedCommandSaysSo) {
+TEST_F(EndToEnd, FailureOfTheCommandIsReported) {
   auto failed = [](const std::string& note) {
     return contains(note, "Failed: the command ended with code 3") && contains(note, "measured");
   };
@@ -246,7 +246,7 @@ TEST_F(EndToEnd, ARunWithoutWorkHasNoStep) {
   EXPECT_TRUE(contains(outcome->prediction.no_step, "put no work on the GPU"));
 }
 
-TEST_F(EndToEnd, AProcessNobodyNamedIsRankZero) {
+TEST_F(EndToEnd, ProcessWithoutARankIsRankZero) {
   sample::Shape alone;
   alone.ranks = 1;
   const Folder left;
@@ -256,15 +256,16 @@ TEST_F(EndToEnd, AProcessNobodyNamedIsRankZero) {
   const auto outcome = predict_run(left.path, options);
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_TRUE(outcome->prediction.step);
-  // Beside it one that did nothing: the one that worked is taken, and said so.
+  // A second process did nothing. The first one is used, and a note names it.
   alone.train = false;
   sample::write_recording(left.path + "/process-12.maya", sample::recording(0, alone));
   const auto two = predict_run(left.path, options);
   ASSERT_TRUE(two) << two.error().message;
   EXPECT_EQ(two->prediction.step->ms, outcome->prediction.step->ms);
-  bool said = false;
-  for (const std::string& note : two->prediction.notes) said |= contains(note, "process-4711.maya");
-  EXPECT_TRUE(said);
+  bool noted = false;
+  for (const std::string& note : two->prediction.notes)
+    noted |= contains(note, "process-4711.maya");
+  EXPECT_TRUE(noted);
 }
 
 }  // namespace

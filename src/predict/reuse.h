@@ -1,5 +1,5 @@
-// The catalogue and the models of GPUs, read once for several predictions: reading them takes
-// longer than simulating a small job.
+// Keeps the catalogue and the models of GPUs for several predictions. Reading them takes longer
+// than simulating a small job.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class Reuse {
     return &*catalog_;
   }
 
-  // Of a GPU of the catalogue. One whose figures a what-if changes has models of its own.
+  // The estimator for a GPU. A GPU whose figures are changed by a what-if has its own estimator.
   Result<const estimate::Estimator*> estimator(const catalog::Cluster& cluster,
                                                const std::string& calibration,
                                                const estimate::Libraries& libraries) {

@@ -19,8 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// rank-12.maya → 12; rank-12.2.maya, a later process of the same rank, too. A process whose rank
-// nobody named (process-4711.maya: the launcher was killed before it could) was alone: rank 0.
+// The rank in the name of a recording: 12 for rank-12.maya and for rank-12.2.maya, which is a later
+// process of the same rank. A process without a rank (process-4711.maya: the launcher was killed
+// before it renamed the file) was the only one, so it is rank 0.
 std::optional<int> rank_of(const std::string& name) {
   constexpr std::string_view before = "rank-", after = ".maya", unnamed = "process-";
   if (name.size() <= before.size() + after.size() ||
@@ -84,14 +85,14 @@ double reference_benchmark_us(const std::string& catalogue) {
   try {
     return toml::parse_file(catalogue + "/reference-host.toml")["benchmark_us"].value_or(0.0);
   } catch (const toml::parse_error&) {
-    return 0;  // a catalogue without one: host times are taken as they were recorded
+    return 0;  // a catalogue without a reference host: host times are used as recorded
   }
 }
 
 namespace {
 
 Result<RunFile> read_run_file(const std::string& path) {
-  if (!fs::exists(path)) return RunFile{};  // recordings alone are enough
+  if (!fs::exists(path)) return RunFile{};  // run.toml is optional
   const char* fix =
       "run.toml is written by `maya run`: restore it, or remove it and name the cluster with "
       "--cluster";
@@ -153,8 +154,8 @@ Result<Run> read_run(const std::string& directory) {
           fmt::format("{} says it is rank {}: recordings of different runs are mixed in {}; "
                       "put each run into its own directory",
                       paths[i].second, one->identity.rank, directory)};
-    // Several processes of one rank, e.g. a script that starts programs one after the other: the
-    // one that worked most is the training.
+    // A rank may have several processes, for example if a script starts several programs. The one
+    // with the most work is assumed to be the training.
     if (!run.recordings.empty() && run.recordings.back().identity.rank == paths[i].first) {
       const bool more = amount_of_work(**read[i]) > amount_of_work(run.recordings.back());
       if (more) run.recordings.back() = std::move(**read[i]);
@@ -168,7 +169,8 @@ Result<Run> read_run(const std::string& directory) {
   }
   if (several >= 0)
     run.notes.push_back(fmt::format(
-        "several processes of rank {} used the GPU; predicted is the one with the most work ({})",
+        "several processes of rank {} used the GPU; the prediction is for the one with the most "
+        "work ({})",
         several, fs::path(chosen).filename().string()));
   return run;
 }

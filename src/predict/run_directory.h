@@ -11,28 +11,29 @@
 
 namespace maya::predict {
 
-// The part of run.toml a prediction needs. Unknown keys are left to whoever wrote them.
+// The part of run.toml that a prediction needs. launch/run_file.h writes the file. Unknown keys are
+// ignored.
 struct RunFile {
-  std::string command;                 // words joined
-  std::string cluster;                 // empty: run.toml is not there
-  int exit_code{};                     // of the command
-  bool stopped{};                      // by --stop-after: ranks may end at different places
+  std::string command;  // the words, joined by spaces
+  std::string cluster;  // empty: there is no run.toml
+  int exit_code{};      // of the command
+  bool stopped{};       // ended by --stop-after; the ranks may have stopped at different places
   std::vector<std::int32_t> stand_in;  // ranks.stand_in, for ranks that did not run
-  bool virtual_clock{};                // the command read the cluster's time
+  bool virtual_clock{};                // --clock virtual
   std::vector<std::string> clock_notes;
-  double recorded_speed{};  // recorded_on.speed: this host against the reference; 0: not known
-  double benchmark_us{};    // recorded_on.benchmark_us, from which the speed follows; 0: not known
+  double recorded_speed{};  // recorded_on.speed: relative to the reference host; 0: not known
+  double benchmark_us{};    // recorded_on.benchmark_us, which determines the speed; 0: not known
 };
 
 struct Run {
   RunFile file;
-  std::vector<std::string> notes;            // what a user should know of how they were chosen
+  std::vector<std::string> notes;            // for the user: how the recordings were chosen
   std::vector<trace::Recording> recordings;  // by ascending rank
 };
 
 Result<Run> read_run(const std::string& directory);
 
-// What the host benchmark takes on the reference host, by the catalogue; 0: it does not say.
+// Duration of the host benchmark on the reference host, from the catalogue; 0: not known.
 double reference_benchmark_us(const std::string& catalogue);
 
 }  // namespace maya::predict

@@ -63,7 +63,7 @@ class Author {
     add(Kind::allocate, id);
   }
 
-  std::uint32_t op(const std::string& name, const maya::Work& work) {
+  std::uint32_t op(const std::string& name, const Work& work) {
     const auto [found, added] = ops_.emplace(name, static_cast<std::uint32_t>(r_.ops.size()));
     if (added) r_.ops.push_back({work, name, {}});
     return found->second;
@@ -147,7 +147,7 @@ trace::Recording recording(std::int32_t rank, const Shape& shape) {
 }
 
 void write_recording(const std::string& path, const trace::Recording& recording) {
-  std::filesystem::remove(path);  // the writer never touches a recording that is there
+  std::filesystem::remove(path);  // the writer does not replace an existing recording
   trace::Writer writer;
   if (Status status = writer.open(path); !status) {
     std::fprintf(stderr, "%s\n", status.error().message.c_str());

@@ -1,5 +1,5 @@
-// A run directory for tests: data-parallel training of a small transformer, written as `maya run`
-// would.
+// Writes a run directory for tests, as `maya run` would: data-parallel training of a small
+// transformer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Shape {
   std::int32_t ranks{4};
   int steps{6}, layers{8};
   std::int64_t batch{4}, sequence{1024}, width{2048};
-  bool train{true};  // false: memory is taken and nothing launched
+  bool train{true};  // false: memory is allocated, but nothing is launched
 };
 
 trace::Recording recording(std::int32_t rank, const Shape& shape);

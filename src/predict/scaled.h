@@ -1,4 +1,4 @@
-// Models with the user's what-if factors on top.
+// Estimator and network model with the factors of the user's what-ifs applied.
 #pragma once
 
 #include "maya/estimate.h"
@@ -29,20 +29,21 @@ class ScaledNetwork : public network::Network {
       : base_(base), settings_(settings) {}
   network::CollectiveTime collective(const Collective& op,
                                      std::span<const std::int32_t> ranks) const override {
-    return scaled(base_.collective(op, ranks), settings_.factor(maya::Work(op)));
+    return scaled(base_.collective(op, ranks), settings_.factor(Work(op)));
   }
   network::CollectiveTime messages(std::span<const network::Message> group) const override {
-    return scaled(base_.messages(group), settings_.factor(maya::Work(PointToPoint{})));
+    return scaled(base_.messages(group), settings_.factor(Work(PointToPoint{})));
   }
 
-  // What takes half the time is taken to move half the bytes: it asks for no more of the links.
+  // A communication that is scaled to half its time also has half its bytes, so that it does not
+  // need more bandwidth.
   network::Ports port_capacity() const override { return base_.port_capacity(); }
   network::Load load(const Collective& op, std::span<const std::int32_t> ranks,
                      std::int32_t at) const override {
-    return scaled(base_.load(op, ranks, at), settings_.factor(maya::Work(op)));
+    return scaled(base_.load(op, ranks, at), settings_.factor(Work(op)));
   }
   network::Load load(std::span<const network::Message> group, std::int32_t at) const override {
-    return scaled(base_.load(group, at), settings_.factor(maya::Work(PointToPoint{})));
+    return scaled(base_.load(group, at), settings_.factor(Work(PointToPoint{})));
   }
 
  private:

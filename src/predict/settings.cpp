@@ -19,7 +19,7 @@ constexpr CollectiveKind collectives[] = {
 
 std::vector<std::string> families() {
   std::vector<std::string> names;
-  for (std::size_t kind = 0; kind < std::variant_size_v<maya::Work>; ++kind)
+  for (std::size_t kind = 0; kind < std::variant_size_v<Work>; ++kind)
     names.emplace_back(kind_name(kind));
   for (CollectiveKind kind : collectives) names.emplace_back(enum_name(kind));
   return names;
@@ -39,7 +39,7 @@ Result<double> number(const std::string& key, const std::string& text, bool zero
 
 }  // namespace
 
-double Settings::factor(const maya::Work& work) const {
+double Settings::factor(const Work& work) const {
   double result = 1;
   if (auto found = scale.find(std::string(kind_name(work))); found != scale.end())
     result *= found->second;
@@ -69,7 +69,7 @@ Result<Settings> parse_settings(const Pairs& pairs) {
                                  catalog::suggestion(family, known))};
       settings.scale[family] = *amount;
     } else if (is_work) {
-      settings.work = report::Work{key.substr(0, key.find('_')), *amount};
+      settings.units = report::StepUnits{key.substr(0, key.find('_')), *amount};
     } else {
       settings.communication = *amount;
     }

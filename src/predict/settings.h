@@ -1,10 +1,10 @@
-// What-ifs: `--set key=value`.
+// The settings of `--set key=value`.
 //
-//   communication=0           communication takes no time (0.5: half of it, 2: twice)
-//   scale.<family>=0.5        this family of work takes half its time: an op kind (gemm, attention,
-//                             pointwise …) or a collective (all_reduce, all_gather …)
-//   tokens_per_step=N, samples_per_step=N   what a step works on, for the rate
-//   anything else             a key of the cluster: network.nic_gbps, host.speed, gpu.memory_gbps …
+//   communication=0           communication takes no time (0.5: half its time, 2: twice its time)
+//   scale.<family>=0.5        this family of work takes half its time. A family is an op kind
+//                             (gemm, attention, pointwise …) or a collective (all_reduce …)
+//   tokens_per_step=N, samples_per_step=N, images_per_step=N   for the throughput
+//   any other key             a key of the cluster: network.nic_gbps, host.speed, gpu.memory_gbps …
 #pragma once
 
 #include <map>
@@ -23,10 +23,10 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 struct Settings {
   std::map<std::string, double> scale;  // family → factor
   double communication{1};
-  std::optional<report::Work> work;
+  std::optional<report::StepUnits> units;
   Pairs cluster;  // for Catalog::cluster
 
-  double factor(const maya::Work& work) const;
+  double factor(const Work& work) const;
   bool changes_time() const { return communication != 1 || !scale.empty(); }
 };
 

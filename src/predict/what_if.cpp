@@ -27,8 +27,9 @@ double best_peak(const catalog::Gpu& gpu) {
   return best;
 }
 
-// The cluster of the catalogue with as many GPUs a node and the next faster GPU of another
-// generation; of several, the one whose name is most like this one's ("dgx-a100" → "dgx-h100").
+// The cluster of the catalogue with the same number of GPUs per node and the next faster GPU of
+// another generation. If there are several, the one with the most similar name ("dgx-a100" →
+// "dgx-h100").
 const catalog::Cluster* next_cluster(const catalog::Catalog& catalog, const catalog::Cluster& now) {
   const catalog::Cluster* next = nullptr;
   auto alike = [&](const catalog::Cluster& one) {
@@ -77,7 +78,7 @@ std::vector<Change> changes_for(const catalog::Catalog& catalog, const Outcome& 
   return changes;
 }
 
-// The GPUs on which a run that does not fit would: the smallest of each amount of memory.
+// GPUs with enough memory for a run that does not fit: the smallest one of each memory size.
 std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const Outcome& outcome,
                                           const std::string& directory) {
   const report::OutOfMemory& refused = *outcome.prediction.out_of_memory;
@@ -95,14 +96,14 @@ std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const
   constexpr std::size_t most = 3;
   for (const catalog::Gpu* gpu : fit) {
     if (found.size() == most) break;
-    // Whether a run that was cut short fits is only known when it runs there.
+    // If the run ended early, the rest of it may need more memory: it has to run again.
     found.push_back(
         {fmt::format("{}, with {:.0f} GiB", gpu->name,
                      static_cast<double>(gpu->memory_bytes) / (1 << 30)),
          refused.during_run
              ? fmt::format("maya run --cluster {} -- {}", gpu->name, outcome.prediction.command)
              : fmt::format("maya predict {} --cluster {}", directory, gpu->name),
-         0, refused.during_run ? "has the memory that is missing as far as the run went" : ""});
+         0, refused.during_run ? "has enough memory for the part that ran" : ""});
   }
   return found;
 }
@@ -135,7 +136,7 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
     if (!then)
       one.problem = then.error().message;
     else if (then->prediction.out_of_memory)
-      one.problem = "does not fit its memory";
+      one.problem = "does not fit into its memory";
     if (then && then->prediction.step) one.ms = then->prediction.step->ms;
     found.push_back(std::move(one));
   }

@@ -1,4 +1,4 @@
-// "What would help": the run simulated again with one thing changed.
+// The report's section "What would help": simulates the run again with one change at a time.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace maya::predict {
 
-// Empty for a run without a step, and for one so large that simulating it several times would take
-// longer than its user waits. Where it did not fit: the GPUs of the catalogue on which it would.
+// The result is empty for a run without a step, and for a run that is too large to be simulated
+// several times. If the run did not fit into memory, the result lists GPUs on which it would fit.
 std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& directory,
                                             const Options& options, const Outcome& outcome,
                                             Reuse& models);

@@ -17,7 +17,7 @@ struct Family {
   std::string what;
   double path_ns{};               // on the critical path
   double ns{}, flops{}, bytes{};  // over all measured uses
-  const maya::Work* example{};
+  const Work* example{};
   int members{};  // of the communicator
   bool crosses_nodes{};
 };
@@ -40,7 +40,7 @@ std::string norm_name(NormKind kind) {
 }
 
 std::string family_name(const Op& op, int members) {
-  const maya::Work& work = op.work;
+  const Work& work = op.work;
   if (const auto* collective = std::get_if<Collective>(&work))
     return fmt::format("{} over {} ranks", enum_name(collective->kind), members);
   if (std::holds_alternative<PointToPoint>(work)) return "send / receive";
@@ -133,7 +133,7 @@ std::string optimizer_help(const OptimizerStep& step, const Setting& setting) {
 }
 
 std::string help(const Family& family, const Setting& setting) {
-  const maya::Work& work = *family.example;
+  const Work& work = *family.example;
   if (is_communication(work)) return communication_help(family, setting);
   if (is_matrix_work(work)) return matrix_help(family, setting);
   if (const auto* copy = std::get_if<Copy>(&work)) {
@@ -152,7 +152,7 @@ Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
                    const std::vector<OpUse>& uses) {
   Setting setting{cluster, job.world_size};
   for (const OpUse& use : uses) {
-    const maya::Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
+    const Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
     setting.uses_tf32 |= is_matrix_work(work) && compute_type(work) == DType::tf32;
     if (const auto* call = std::get_if<Collective>(&work))
       setting.shards |= call->kind == CollectiveKind::reduce_scatter;

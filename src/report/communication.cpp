@@ -102,7 +102,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
     if (span.rank_class >= job.classes.size()) continue;
     const job::RankClass& one = job.classes[span.rank_class];
     if (span.op >= one.recording.ops.size()) continue;
-    const maya::Work& work = one.recording.ops[span.op].work;
+    const Work& work = one.recording.ops[span.op].work;
     if (!is_communication(work) || span.communicator >= one.recording.communicators.size() ||
         !in_measured(measured[span.rank_class], span.record))
       continue;

@@ -7,7 +7,7 @@
 namespace maya::report {
 namespace {
 
-bool ends_forward_pass(const maya::Work& work) {
+bool ends_forward_pass(const Work& work) {
   const auto* softmax = std::get_if<Softmax>(&work);
   return std::holds_alternative<CrossEntropy>(work) || (softmax != nullptr && softmax->log);
 }
@@ -41,7 +41,7 @@ bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class) {
   bool sends = false, receives = false, over = false;
   each_work(recording, step.begin, step.end, [&](const trace::Record& record, std::uint32_t) {
     if (over || record.value >= recording.ops.size()) return;
-    const maya::Work& work = recording.ops[record.value].work;
+    const Work& work = recording.ops[record.value].work;
     if (const auto* message = std::get_if<PointToPoint>(&work))
       (message->send ? sends : receives) = true;
     else

@@ -48,7 +48,7 @@ double weight_of(const job::Job& job, const OpUse& use) {
 }
 
 // `to_text` starts with the kind, which stands in its own field.
-std::string sizes_of(const maya::Work& work) {
+std::string sizes_of(const Work& work) {
   std::string text = to_text(work, is_communication(work));
   const std::size_t space = text.find(' ');
   return space == std::string::npos ? "" : text.substr(space + 1);
@@ -193,7 +193,7 @@ void utilization(const job::Job& job, const std::vector<OpUse>& uses, double ste
                  const catalog::Gpu& gpu, Prediction& prediction) {
   std::map<DType, double> by_type;
   for (const OpUse& use : uses) {
-    const maya::Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
+    const Work& work = job.classes[use.rank_class].recording.ops[use.op].work;
     if (is_matrix_work(work))
       by_type[compute_type(work)] += flops(work) * weight_of(job, use) / steps;
   }
@@ -341,7 +341,7 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, const En
 }  // namespace
 
 Prediction predict(const job::Job& job, const simulate::Timeline& timeline, const Models& models,
-                   const catalog::Cluster& cluster, const std::optional<Work>& work,
+                   const catalog::Cluster& cluster, const std::optional<StepUnits>& units,
                    const Ending* ending) {
   Prediction prediction;
   // Always with the node count, as the user would write it: a GPU alone has none.
@@ -369,9 +369,9 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   if (prediction.step) {
     utilization(job, op_uses, steps, cluster.gpu, prediction);
     const double ms = prediction.step->ms;
-    if (work)
+    if (units)
       prediction.throughput =
-          Throughput{work->unit, work->per_step, work->per_step / ms * 1000, "user"};
+          Throughput{units->unit, units->per_step, units->per_step / ms * 1000, "user"};
     else
       prediction.throughput = throughput_of(job, ms);
     prediction.largest_costs = largest_costs(job, timeline, cluster, op_uses, prediction.breakdown);

@@ -281,7 +281,7 @@ std::vector<std::uint32_t> lanes(const std::vector<const simulate::Span*>& spans
 }
 
 std::string slice_name(const Op& op) {
-  const maya::Work& work = op.work;
+  const Work& work = op.work;
   if (const auto* gemm = std::get_if<Gemm>(&work))
     return gemm->batch > 1
                ? fmt::format("gemm {}x{}x{}x{} {}", gemm->batch, gemm->m, gemm->n, gemm->k,

@@ -34,7 +34,7 @@ struct Intake {
 
 void look_at(const Op& op, bool backward, Intake& seen) {
   auto add = [](Rows& to, std::int64_t rows) { to.rows += static_cast<double>(rows), ++to.calls; };
-  const maya::Work& work = op.work;
+  const Work& work = op.work;
   if (const auto* gather = std::get_if<Gather>(&work)) {
     // Rows are moved as bytes, whatever they hold.
     if (gather->cols > 1 && gather->table_rows > 1)

@@ -14,7 +14,7 @@ using testing::RecordingBuilder;
 constexpr std::uint16_t program = 1, autograd = 2;
 constexpr std::int64_t vocabulary = 32000, width = 512;
 
-void launch(RecordingBuilder& r, const maya::Work& work, const std::string& name = "kernel") {
+void launch(RecordingBuilder& r, const Work& work, const std::string& name = "kernel") {
   r.add(trace::Kind::launch, r.op({work, name}));
 }
 

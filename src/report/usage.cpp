@@ -30,11 +30,11 @@ std::vector<std::int32_t> members(const job::Job& job, const trace::Recording& r
   return {};
 }
 
-bool is_communication(const maya::Work& work) {
+bool is_communication(const Work& work) {
   return std::holds_alternative<Collective>(work) || std::holds_alternative<PointToPoint>(work);
 }
 
-bool is_matrix_work(const maya::Work& work) {
+bool is_matrix_work(const Work& work) {
   if (const auto* triton = std::get_if<TritonKernel>(&work)) return triton->tensor_flops > 0;
   return std::holds_alternative<Gemm>(work) || std::holds_alternative<Convolution>(work) ||
          std::holds_alternative<Attention>(work) || std::holds_alternative<Rnn>(work) ||
@@ -45,7 +45,7 @@ namespace {
 
 void estimate_communication(const job::Job& job, const trace::Recording& recording,
                             const network::Network& network, OpUse& use) {
-  const maya::Work& work = recording.ops[use.op].work;
+  const Work& work = recording.ops[use.op].work;
   std::vector<std::int32_t> ranks = members(job, recording, use.communicator);
   if (ranks.empty()) return;
   network::CollectiveTime time;

@@ -52,8 +52,8 @@ std::vector<OpUse> uses(const job::Job& job, const Models& models);
 std::vector<std::int32_t> members(const job::Job& job, const trace::Recording& recording,
                                   std::uint32_t communicator);
 
-bool is_communication(const maya::Work& work);
+bool is_communication(const Work& work);
 // Work whose FLOPs count for MFU: what runs on the matrix units.
-bool is_matrix_work(const maya::Work& work);
+bool is_matrix_work(const Work& work);
 
 }  // namespace maya::report

@@ -1,4 +1,4 @@
-// Where a class's time goes: sums per kind of activity, with a snapshot at each step boundary.
+// Sums up the time of a class by kind of activity, with a snapshot at each step boundary.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace maya::simulate {
 
 class Accounting {
  public:
-  // The last two: communication is there, but all of it waits for partners.
+  // The last two: communication has started, but all of it is waiting for partners.
   enum Activity : unsigned {
     compute = 1,
     communication = 2,
@@ -44,7 +44,7 @@ class Accounting {
       if (steps[k].host == none) arrive(k, 0, {});
   }
 
-  // One more part of the boundary is over. Times of successive boundaries never fall.
+  // One more part of boundary `k` is complete. The times of successive boundaries never decrease.
   void arrive(std::uint32_t k, std::int64_t time, Cause cause) {
     Boundary& b = boundaries_[k];
     if (time >= b.time) b.time = time, b.cause = cause;
@@ -58,7 +58,7 @@ class Accounting {
     }
   }
 
-  // The activity so far lasted until `now`.
+  // Adds the time up to `now` to the current set of activities.
   void advance(std::int64_t now) {
     while (closed_ < known_ && boundaries_[closed_].time <= now) {
       Boundary& b = boundaries_[closed_++];
@@ -72,7 +72,7 @@ class Accounting {
     if (activity == 0 && activity_ != 0) idle_since_ = last_;
     activity_ = activity;
   }
-  // Work starts that was ready for everything but the host's call.
+  // Work starts whose dependencies were complete before the host issued it.
   void start_after_host(std::int64_t ready, std::int64_t issue) {
     if (activity_ == 0 && issue > std::max(ready, idle_since_))
       sums_.host_bound += issue - std::max(ready, idle_since_);

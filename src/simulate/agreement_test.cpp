@@ -1,5 +1,5 @@
-// The simulator against a slow and obvious one, and folded jobs against unfolded ones, on random
-// jobs. A job on which they differ is shrunk before it is shown.
+// Compares the simulator with a slow and simple one, and folded jobs with unfolded ones, on random
+// jobs. A job on which they differ is reduced before it is printed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ struct Run {
   simulate::Timeline timeline;
 };
 
-// Spans of every rank: a class's spans are those of each member.
+// The spans of every rank. The spans of a class are those of each of its members.
 Run fast(const job::Job& job, const catalog::Cluster& cluster, std::string& error) {
   simulate::Options options;
   options.keep_spans = true;
@@ -69,7 +69,7 @@ std::string differ(const std::vector<SlowSpan>& a, const std::vector<SlowSpan>& 
   return "";
 }
 
-// Empty when both agree.
+// Returns the difference; empty if both agree.
 std::string against_slow(const Script& script, const catalog::Cluster& cluster) {
   auto job = job_of(script, false, cluster.gpus_per_node);
   if (!job) return job.error().message;
@@ -130,7 +130,7 @@ std::string folded_against_unfolded(const Script& script, const catalog::Cluster
   return "";
 }
 
-// Leaves out ever smaller runs of actions for as long as the failure stays.
+// Removes smaller and smaller groups of actions as long as the test still fails.
 Script shrink(Script script, const std::function<std::string(const Script&)>& fails) {
   for (std::size_t size = script.actions.size() / 2; size > 0;) {
     bool smaller = false;
@@ -170,8 +170,8 @@ TEST(Agreement, FastAndSlow) { check(rounds(300), 40, false, against_slow); }
 TEST(Agreement, FastAndSlowOnEqualRanks) { check(rounds(60), 30, true, against_slow); }
 TEST(Agreement, FoldedAndUnfolded) { check(rounds(1000), 60, true, folded_against_unfolded); }
 
-// A recording is untrusted: whatever is in it, the answer is a timeline or an error.
-TEST(Hostile, DamagedRecordingsEndInAnErrorOrATimeline) {
+// A recording is untrusted input: the result must be a timeline or an error, never a crash.
+TEST(Hostile, DamagedRecordingsDoNotCrash) {
   int errors = 0, timelines = 0;
   for (int seed = 1; seed <= rounds(400); ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
@@ -226,7 +226,7 @@ TEST(Hostile, DamagedRecordingsEndInAnErrorOrATimeline) {
   EXPECT_GT(timelines, 0);
 }
 
-TEST(Agreement, EqualRanksReallyFold) {
+TEST(Agreement, RanksWithIdenticalWorkAreFolded) {
   for (unsigned seed = 1; seed < 50; ++seed) {
     std::mt19937 random(seed);
     Script script = random_script(random, 40, true);

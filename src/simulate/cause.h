@@ -1,4 +1,4 @@
-// Why something began when it did: the item or the host call it had waited for last.
+// The reason why something began when it did: the item or host call that it waited for last.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,8 @@ CommunicationTime CommunicationTimes::evaluate(std::uint16_t slot,
 
 CommunicationTime communication_time(std::span<const Work* const> works, const Members& members,
                                      const network::Network& network, const Model& model) {
-  // Collectives of one kind launched together move their bytes as one; other kinds follow each
-  // other.
+  // Collectives of the same kind that are launched together transfer their bytes as one. Different
+  // kinds run one after the other.
   std::vector<Collective> collectives;
   std::vector<network::Message> messages;
   const std::int32_t here = members.here;
@@ -90,7 +90,8 @@ CommunicationTime communication_time(std::span<const Work* const> works, const M
     ns += t.ns, total.low_ns += t.low_ns, total.high_ns += t.high_ns;
     channels = std::max(channels, t.channels);
   };
-  // A message to everyone is an exchange of all with all, and the others' messages matter too.
+  // Messages to all members are an all-to-all exchange, in which the messages of the others matter
+  // too.
   std::size_t size = members.placement.size();
   if (size > 2 && sends >= size - 1 && messages.size() >= 2 * (size - 1)) {
     collectives.push_back({CollectiveKind::all_to_all, sent});

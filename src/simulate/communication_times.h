@@ -1,4 +1,5 @@
-// Durations of communication calls of one class: asked of the network once per distinct call.
+// Durations of the communication calls of one class. The network model is called once per distinct
+// call.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,15 @@
 
 namespace maya::simulate {
 
-// Who takes part in a communication, seen from one member: GPUs of the job in the communicator's
-// order. `alike`: the communicators that behave as this one does, itself among them; the slowest
-// counts.
+// The members of a communication: GPUs of the job in communicator order. `alike` are the
+// communicators that behave like this one, including itself; the slowest one determines the time.
 struct Members {
   std::span<const std::int32_t> placement;  // empty: not known
   std::int32_t here{};
   std::span<const std::span<const std::int32_t>> alike;
   bool between_nodes{};
 };
-// Calls of one communicator that are launched together.
+// The time of calls of one communicator that are launched together.
 CommunicationTime communication_time(std::span<const Work* const> works, const Members& members,
                                      const network::Network& network, const Model& model);
 
@@ -37,7 +37,7 @@ class CommunicationTimes {
         model_(model),
         table_(table) {}
 
-  // Calls of one communicator that are launched together. Index into the table.
+  // Index into the table, for calls of one communicator that are launched together.
   std::uint32_t of(std::uint16_t slot, std::span<const std::uint32_t> ops);
 
  private:

@@ -10,8 +10,8 @@
 namespace maya::simulate {
 namespace {
 
-// A few bytes of a recording can launch a large graph very often: that must not end in exhausted
-// memory.
+// Limit on the operations of a class. A few bytes of a recording can launch a large graph very
+// often, which must not exhaust the memory.
 constexpr std::uint64_t most_works = 500'000'000;
 
 // Compiles one class.

@@ -31,7 +31,7 @@ class Walk {
     at_end_ = true;
     while (time_ > start_ && step()) {
     }
-    // What is left was waited for things of the step before, all over by its end.
+    // The rest of the step was spent waiting for work of the step before.
     if (!links_.empty())
       link(What::wait, links_.back().rank_class, links_.back().record, none, start_, time_);
     std::reverse(links_.begin(), links_.end());
@@ -79,8 +79,8 @@ class Walk {
     return true;
   }
 
-  // A host call is reached at its end (the thread's next call follows it) or at its issue (work or
-  // another thread waited for the call, not for what it blocks on).
+  // The path reaches a host call at its end (from the thread's next call) or at its issue (from
+  // work or another thread that waited for the call itself, not for what the call blocks on).
   bool host() {
     std::uint32_t c = at_.rank_class(), i = at_.index();
     const Program& program = plan_.classes[c];
@@ -136,7 +136,7 @@ std::vector<CriticalLink> critical_path(const Plan& plan,
 Interval interval(const job::Job& job, const Plan& plan, const std::vector<CriticalLink>& path,
                   double step_ns) {
   struct Sums {
-    double ns{}, down{}, up{};  // errors of one family are summed straight
+    double ns{}, down{}, up{};  // errors within a family are added linearly
   };
   std::map<std::string_view, Sums> families;
   double length = 0;
@@ -195,7 +195,8 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
                         .ns));
         }
   if (length <= 0) return {step_ns, step_ns, {}};
-  // What all of a step has in common is no family's: the clock of the board, the age of libraries.
+  // Errors that affect the whole step belong to no family: clock of the board, version of
+  // libraries.
   const double common = plan.model.board_uncertainty * length;
   double down = common * common, up = common * common;
   Interval result;

@@ -1,5 +1,5 @@
-// What a step's length hangs on: walked back from its end, each thing to what it had waited for
-// last.
+// Finds the critical path of a step: goes back from its end, from each item to the one it waited
+// for last.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace maya::simulate {
 
-// `end_class`: the class whose step ends last. Links in time order.
+// `end_class` is the class whose step ends last. The links are in order of time.
 std::vector<CriticalLink> critical_path(const Plan& plan,
                                         const std::vector<std::unique_ptr<Engine>>& engines,
                                         std::uint32_t end_class, std::int64_t start,
                                         std::int64_t end);
 
-// 80 % interval of the step: errors of one family of ops are taken to go the same way, those of
-// different families to be independent, and the board's own (Model::board_uncertainty) to lie on
-// all. `path` may be empty: then all work of the job is weighed.
+// The 80 % interval of the step. Errors of one family of ops are assumed to have the same sign,
+// errors of different families to be independent, and the error of the board
+// (Model::board_uncertainty) to be common to all. If `path` is empty, all work of the job is used.
 struct Interval {
   double low_ns{}, high_ns{};
   std::vector<FamilyTime> families;  // scaled to the step; largest first

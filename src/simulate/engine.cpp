@@ -56,7 +56,7 @@ std::int64_t Engine::run() {
   }
 }
 
-// The next event and its key: of a lane, or (none) the settling after those of this nanosecond.
+// Finds the next event: that of a lane, or none for the settling phase of this nanosecond.
 bool Engine::find_next(std::uint32_t& next) {
   next = none;
   std::int64_t time = never;
@@ -137,7 +137,7 @@ void Engine::drain() {
   }
 }
 
-// Passes records and waits until the next work, which gets its time to start.
+// Processes records and waits up to the next work and sets its start time.
 void Engine::advance(std::uint32_t index) {
   Lane& lane = lanes_[index];
   lane.state = State::idle;

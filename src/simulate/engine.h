@@ -1,18 +1,24 @@
-// The event loop of one rank class: its host threads and its GPUs (one, or several driven by one
-// process).
+// The event loop of one rank class: its host threads and its GPUs (one, or several that one process
+// drives).
 //
-// Hosts run ahead of the device: a call's time depends on the device only where it blocks (a sync,
-// a full queue), so each thread runs until it blocks, and only then does the device take its next
-// event. Whatever a thread issues afterwards is issued at or after that event.
+// Hosts run ahead of the device. The time of a call depends on the device only if the call blocks
+// (synchronization, a full launch queue). So each thread runs until it blocks, and only then the
+// device processes its next event. Everything that a thread issues afterwards is issued at or after
+// that event.
 //
-// Time is a key: twice the nanosecond, plus one for the settling that follows all events of that
-// nanosecond (copy engines granted, rates of running work set). Results so do not depend on the
-// order of simultaneous events, within a class or between classes.
+// Time is represented by a key: twice the nanosecond, plus one for the settling phase after all
+// events of that nanosecond. In this phase copy engines are assigned and the rates of running work
+// are set. Results therefore do not depend on the order of simultaneous events, within a class or
+// between classes.
 //
-// Classes meet in collectives and messages only. A class none of whose lanes waits for another may
-// run ahead of the others; one with a lane that waits may not pass the earliest event of any other
-// (the horizon), because that one may end the wait. This is conservative parallel simulation:
-// exact.
+// Classes interact only in collectives and messages. A class may run ahead of the others as long as
+// none of its lanes waits for another class. A class with a waiting lane may not pass the earliest
+// event of any other class (the horizon), because that event may end the wait. This is conservative
+// parallel simulation, and it is exact.
+//
+// A lane is a stream, or a chain of graph nodes that runs in parallel with the stream its graph was
+// launched on. An item is one entry of a lane. A ticket is a point in a lane that others can wait
+// for (an event record).
 #pragma once
 
 #include <array>
@@ -30,71 +36,71 @@ namespace maya::simulate {
 
 inline constexpr std::int64_t never = INT64_MAX;
 
-// Kept for the step whose critical path is wanted.
+// Recorded for the step whose critical path is computed.
 struct ItemLog {
   std::int64_t start{-1}, end{-1};
   Cause cause;
 };
 struct HostLog {
   std::int64_t start{-1}, issue{-1}, end{-1};
-  Cause start_cause;  // resumed by another thread; else the thread's previous call
-  Cause queue_cause;  // the work that made place in a full queue
+  Cause start_cause;  // the thread that resumed it; else the thread's previous call
+  Cause queue_cause;  // the work that freed a place in a full queue
   std::int64_t queue_time{};
-  Cause end_cause;  // the work a blocking call waited for
+  Cause end_cause;  // the work that a blocking call waited for
 };
 
-// The partners of a live job (live.h), which are other processes.
+// In a live job (live.h) the partners of a communication are other processes.
 class Partners {
  public:
   virtual ~Partners() = default;
-  // This process has come to the meetings [first, last) of its communications.
+  // This process has arrived at the meetings [first, last).
   virtual void arrive(std::uint32_t first, std::uint32_t last, std::int64_t now) = 0;
-  // When the last party came to all of them; -1: somebody is missing.
+  // When the last party arrived at all of them; -1: a party is missing.
   virtual std::int64_t met(std::uint32_t first, std::uint32_t last) = 0;
 };
 
 class Engine;
-// How a class reaches the others.
+// How a class interacts with the others.
 struct Others {
   MeetingTable* meetings{};
   std::vector<Engine*> engines;
   std::uint32_t running{};
-  std::int64_t horizon{never};  // of the class that runs
+  std::int64_t horizon{never};  // of the class that is running
   std::vector<std::uint32_t> woken;
-  Partners* partners{};  // instead of the meetings and engines of one simulation
+  Partners* partners{};  // used instead of the meetings and engines in a live job
 };
 
 class Engine {
  public:
-  // `program` may grow while the engine is in use: see grow().
+  // `program` may grow while the engine is used: see grow().
   Engine(const Plan& plan, const Program& program, std::uint32_t rank_class, Others& others,
          Timeline* spans);
 
-  // Runs until nothing is left or the horizon holds it back. Returns the key of its next event.
+  // Runs until it is done or reaches the horizon. Returns the key of its next event.
   std::int64_t run();
   std::int64_t key() const { return key_; }
   bool finished() const;
-  std::string stuck() const;  // what it waits for, for an error message
+  std::string stuck() const;  // error message: what it waits for
 
-  // For the live model, whose program grows and whose hosts are real.
-  void grow();  // the program has more lanes, items, tickets or calls
+  // For the live model, whose program grows and whose hosts are real threads.
+  void grow();  // to be called when lanes, items, tickets or calls were added
   void issue(std::uint32_t instruction, std::int64_t time);
-  std::int64_t next_time();  // of the next event; never: nothing is under way
-  void step();               // takes the next event
-  bool await_partners();     // true: some communication may begin or end that could not
+  std::int64_t next_time();  // time of the next event; never: there is none
+  void step();               // processes the next event
+  bool await_partners();     // true: a communication can now begin or end
   bool waits_for_partners() const { return pending_ > 0; }
   std::int64_t done(std::uint32_t ticket) const { return tickets_[ticket].done; }
   std::uint32_t closed(std::uint32_t lane) const { return lanes_[lane].closed; }
-  bool idle() const;  // all that was issued is done
+  bool idle() const;  // everything that was issued is complete
   void keep_spans(Timeline* spans) { spans_ = spans; }
-  void forget();  // of an idle engine: the program begins anew
+  void forget();  // for an idle engine whose program starts again from the beginning
 
   std::int64_t now() const { return now_; }
   std::int64_t end() const;
   Accounting& accounting() { return accounting_; }
   const std::vector<ItemLog>& item_log() const { return item_log_; }
   const std::vector<HostLog>& host_log() const { return host_log_; }  // from Program::log_begin on
-  // Position of an item index (as in Cause) in the log; none if it is not of the logged step.
+  // Position of an item (as in Cause) in the log; none if it is not in the logged step.
   std::uint32_t log_place(std::uint32_t item) const;
   struct ItemPlace {
     std::uint32_t lane{}, index{};
@@ -124,22 +130,22 @@ class Engine {
     bool queue_waiters{}, memory_bound{};
     std::int32_t priority{};
     std::int64_t next{never};
-    std::uint32_t timer{none};  // place in timed_
+    std::uint32_t timer{none};  // index into timed_
     std::int64_t ready{};
-    std::int64_t dependency{};  // `ready` but for the host's call
+    std::int64_t dependency{};  // when it would be ready without the host's call
     Cause cause;                // of `ready`, later of the start
     std::int64_t started{}, updated{};
     std::int64_t remaining{};  // work: ns · 2^16
     std::uint32_t rate{}, share{}, blocks{};
-    std::uint32_t missing{};          // meets
+    std::uint32_t missing{};          // meetings that are not complete
     std::uint32_t waiter_next{none};  // in a ticket's list
-    std::uint32_t closed{};           // places of the launch queue freed
+    std::uint32_t closed{};           // places of the launch queue that it has freed
     std::uint32_t log_begin{}, log_count{}, log_offset{};
   };
-  // What runs on one GPU.
+  // The work that is running on one GPU.
   struct Gpu {
-    std::vector<std::uint32_t> active;    // lanes whose work makes progress
-    std::vector<std::uint32_t> resident;  // communication that waits for partners
+    std::vector<std::uint32_t> active;    // lanes whose work progresses
+    std::vector<std::uint32_t> resident;  // lanes whose communication waits for partners
     std::array<std::vector<std::uint32_t>, resource_count> engine_queue;
     std::array<std::uint32_t, resource_count> engine_user{};
     std::array<Cause, resource_count> engine_freed;
@@ -206,16 +212,16 @@ class Engine {
   std::vector<Lane> lanes_;
   std::vector<Ticket> tickets_;
   std::vector<HostThread> threads_;
-  std::vector<std::int64_t> issued_;  // per instruction: when its call was over; -1 not yet
+  std::vector<std::int64_t> issued_;  // per instruction: when its call returned; -1: not yet
   std::vector<std::uint32_t> timed_;  // lanes with a finite `next`
   std::vector<std::uint32_t> work_;   // lanes to advance
   std::vector<std::uint32_t> runnable_;
   std::vector<Gpu> gpus_;
-  std::size_t fresh_gpus_{};  // those before are set up
+  std::size_t fresh_gpus_{};  // GPUs below this index are initialized
   LinkShares link_shares_;
   std::vector<std::uint32_t> order_, transfers_, together_;  // scratch of set_rates
   std::uint32_t pending_{};                                  // lanes waiting for other parties
-  std::vector<std::uint32_t> meeting_;                       // of a live job: those lanes
+  std::vector<std::uint32_t> meeting_;                       // in a live job: these lanes
   std::uint32_t resume_waiters_{};
   bool dirty_{};
   std::int64_t now_{}, key_{};

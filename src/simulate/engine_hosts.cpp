@@ -30,7 +30,7 @@ void Engine::end_of_step(std::uint32_t instruction, std::int64_t time) {
                        Cause::host(class_, instruction));
 }
 
-// Runs a thread until it blocks; false when it has.
+// Runs a thread until it blocks. Returns false if it is blocked.
 bool Engine::run_thread(std::uint32_t number) {
   HostThread& t = threads_[number];
   while (t.at != none) {
@@ -62,7 +62,7 @@ bool Engine::run_thread(std::uint32_t number) {
           t.queue_time = -1;
           return false;
         }
-        if (t.queue_time == -1) {  // it had been full
+        if (t.queue_time == -1) {  // the queue was full
           t.queue_time = 0;
           if (now_ > t.time)
             t.time = now_, t.queue_time = now_;

@@ -1,4 +1,4 @@
-// What the event loop needs when its program grows while it runs, and its partners are processes.
+// The event loop for live jobs: the program grows while it runs, and partners are other processes.
 #include <algorithm>
 
 #include "simulate/engine.h"
@@ -20,7 +20,7 @@ void Engine::grow() {
     if (size == lane.size) continue;
     lane.size = size;
     if (lane.state != State::done && lane.state != State::idle) continue;
-    // A ticket at the end of what was issued before belongs to a call that was issued already.
+    // A ticket at the end of the previously issued items belongs to a call that was already issued.
     lane.state = State::idle;
     work_.push_back(static_cast<std::uint32_t>(i));
   }

@@ -6,8 +6,9 @@
 
 namespace maya::simulate {
 
-// After all events of this nanosecond: free copy engines go to the copy that came first (then by
-// priority, then by order of issue), and running work gets its rate.
+// The settling phase after all events of a nanosecond. Free copy engines are assigned to the copy
+// that became ready first (then by priority, then by order of issue), and the rates of running work
+// are set.
 void Engine::settle() {
   unsigned activity = 0;
   for (Gpu& gpu : gpus_) {
@@ -29,8 +30,8 @@ void Engine::settle() {
   accounting_.set(activity);
 }
 
-// What communication without any transfer waits for. A collective that waits beside a message is
-// behind it in most programs: the message is named.
+// What communication waits for if nothing is transferred. If both a message and a collective wait,
+// the message is reported, because in most programs the collective waits for the message.
 unsigned Engine::waiting_for(const Gpu& gpu) const {
   for (std::uint32_t index : gpu.resident)
     if (program_.communication_times[communication(lanes_[index]).time].family == messages_family)
@@ -56,9 +57,9 @@ void Engine::grant_engines(Gpu& gpu) {
   }
 }
 
-// Kernels take SMs in order of priority, then start; what is left goes to the next. Communication
-// takes its SMs first. Transfers slow kernels further, and kernels slow transfers; those under way
-// together divide the GPU's ports.
+// Communication takes its SMs first. Kernels get the remaining SMs in order of priority, then of
+// their start. Transfers slow kernels down further, and kernels slow transfers down. Concurrent
+// transfers share the GPU's ports.
 void Engine::set_rates(Gpu& gpu) {
   auto finish = [&](std::uint32_t index, Lane& lane, std::uint32_t rate) {
     if (rate == lane.rate && lane.timer != none) return;

@@ -1,5 +1,5 @@
-// Why a class cannot go on, in words. Apart from the event loop, which also runs inside training
-// processes, where the library for text is not.
+// Describes why a class cannot continue. Separate from the event loop, which also runs inside
+// training processes, where the formatting library is not available.
 #include <fmt/format.h>
 
 #include "simulate/engine.h"

@@ -15,9 +15,9 @@ GraphChains lay_out(const trace::Graph& graph) {
   constexpr std::uint32_t none = 0xffffffff;
   GraphChains result;
   const auto count = static_cast<std::uint32_t>(graph.nodes.size());
-  // A node continues the chain of the first node it waits for that is still the end of its chain.
+  // A node continues the chain of its first predecessor that is still the end of a chain.
   std::vector<std::uint32_t> chain(count, none), tail;
-  std::vector<bool> observed(count, false);  // someone on another chain waits for it
+  std::vector<bool> observed(count, false);  // a node of another chain waits for it
   for (std::uint32_t n = 0; n < count; ++n) {
     for (std::uint32_t before : graph.nodes[n].after)
       if (tail[chain[before]] == before) {

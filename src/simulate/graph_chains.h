@@ -1,5 +1,5 @@
-// A graph's nodes laid out on chains: sequences that run one after the other, with waits between
-// them where the graph has an edge from one chain to another.
+// Divides the nodes of a graph into chains. The nodes of a chain run one after the other; an edge
+// between two chains becomes a wait.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct ChainEntry {
 };
 
 struct GraphChains {
-  std::vector<ChainEntry> entries;  // in an order in which every record precedes its waits
+  std::vector<ChainEntry> entries;  // ordered so that every record precedes its waits
   std::uint32_t chains{};
   std::uint32_t tickets{};
   std::uint32_t last_node_of_first{0xffffffff};  // work that frees the launch's place in the queue
 };
 
-// Chain 0 runs on the stream the graph is launched to.
+// Chain 0 runs on the stream that the graph is launched on.
 GraphChains lay_out(const trace::Graph& graph);
 
 }  // namespace maya::simulate

@@ -15,7 +15,8 @@ void Lanes::create_stream(const trace::Record& r) {
                       r.value};
 }
 
-// Devices are numbered by their first use; streams nobody announced are on the first.
+// Devices are numbered in order of first use. Streams without a stream_create record are on the
+// first device.
 std::uint16_t Lanes::device_of(std::uint32_t recorded) {
   if (recorded == none) return 0;
   auto [it, fresh] = numbers_.try_emplace(recorded, static_cast<std::uint16_t>(numbers_.size()));
@@ -35,12 +36,12 @@ std::uint32_t Lanes::new_lane(std::uint16_t stream, std::uint16_t device, std::i
   return index;
 }
 
-// Stream ids are the process's own: the legacy default stream is told by its flag.
+// Stream ids depend on the process. The legacy default stream is identified by its flag.
 std::uint32_t Lanes::of_stream(std::uint16_t id, std::uint8_t flags) {
   Stream& s = stream(id);
   s.legacy |= (flags & trace::legacy) != 0;
   if (s.lane == none) {
-    // A default stream is not announced: its id is its device's number.
+    // The id of a default stream is the number of its device.
     const std::uint32_t device = s.device == none && s.legacy ? id : s.device;
     s.lane = new_lane(id, device_of(device), s.priority, !s.legacy && !s.non_blocking);
   }
@@ -179,8 +180,8 @@ void Lanes::forget() {
 
 std::uint32_t Lanes::close_step(std::uint32_t boundary) {
   std::uint32_t count = 0;
-  // In the order of the lanes; only those that have had work, since there may be as many lanes as
-  // steps.
+  // In the order of the lanes. Lanes without work are skipped, because there may be as many lanes
+  // as steps.
   std::sort(in_step_.begin(), in_step_.end());
   for (std::uint32_t lane : in_step_) {
     lanes_[lane].in_step = false;

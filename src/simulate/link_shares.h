@@ -1,9 +1,9 @@
-// Communications under way on one GPU at a time share its ports.
+// Concurrent communications of one GPU share its ports.
 //
-// Each is a flow that alone moves `gbps` and puts its weights on the ports; together they get
-// max-min fair rates (network/max_min.h). What counts is the rate against the one alone, so a
-// single communication always runs at full speed and its duration is the network's closed form. A
-// collective ends with its slowest member.
+// Each communication is a flow with its rate when it runs alone and its weights on the ports.
+// Together they get max-min fair rates (network/max_min.h). Only the ratio to the rate alone is
+// used, so a single communication always runs at full speed and takes the time of the network's
+// closed form. A collective ends with its slowest member.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class LinkShares {
   LinkShares(const std::vector<CommunicationTime>& times, const network::Ports& capacity)
       : times_(times), solver_({capacity.begin(), capacity.end()}) {}
 
-  // `times`: indices of communication times, ascending. Fractions of 2^16 in the same order.
+  // `times` are indices of communication times, ascending. Returns the rates in the same order, as
+  // fractions of 2^16.
   const std::vector<std::uint32_t>& of(const std::vector<std::uint32_t>& times);
 
  private:

@@ -1,5 +1,5 @@
-// Sharing of links inside the simulator against the flow-level network, on jobs where all GPUs of a
-// machine do the same: there the two must agree.
+// Compares the sharing of links in the simulator with the flow-level network model, on jobs in
+// which all GPUs of a machine do identical work. There the two must agree.
 #include <gtest/gtest.h>
 
 #include "collate/testing/recording_builder.h"
@@ -17,7 +17,7 @@ constexpr std::int64_t MB = 1 << 20;
 catalog::Cluster cluster(std::string_view spec) {
   static const catalog::Catalog catalog = *catalog::Catalog::load(MAYA_SOURCE_DIR "/catalog");
   catalog::Cluster c = *catalog.cluster(spec);
-  c.host = {};  // calls cost nothing: everything starts together
+  c.host = {};  // calls take no time, so everything starts together
   c.gpu.launch_latency_us = 0;
   return c;
 }
@@ -112,14 +112,14 @@ const Collective gather{CollectiveKind::all_gather, 512 * MB};
 const Collective scatter{CollectiveKind::reduce_scatter, 256 * MB};
 const Collective reduce{CollectiveKind::all_reduce, 512 * MB, DType::bf16};
 
-TEST(Links, AloneAndTogetherAsFlows) {
+TEST(Links, AgreesWithFlowModelAloneAndTogether) {
   for (const char* spec : {"dgx-a100", "dgx-h100", "dgx-h100:2", "p4de:2"}) {
     agree(spec, {{everybody, gather}}, 0.06);
     agree(spec, {{everybody, gather}, {everybody, scatter}}, 0.10);
   }
 }
 
-TEST(Links, DifferentLinksDoNotDisturbEachOther) {
+TEST(Links, CommunicationsOverDifferentLinksDoNotSlowEachOther) {
   catalog::Cluster c = cluster("dgx-h100:4");
   auto both = simulated(c, {{my_node, reduce}, {my_column, gather}});
   auto first = simulated(c, {{my_node, reduce}}), second = simulated(c, {{my_column, gather}});
@@ -128,7 +128,7 @@ TEST(Links, DifferentLinksDoNotDisturbEachOther) {
   agree("dgx-h100:4", {{my_node, reduce}, {my_column, gather}}, 0.06);
 }
 
-TEST(Links, TwoOverTheSameLinksTakeTwiceAsLong) {
+TEST(Links, TwoCommunicationsOverTheSameLinksTakeTwiceAsLong) {
   catalog::Cluster c = cluster("dgx-h100:4");
   auto alone = simulated(c, {{my_column, gather}});
   auto both = simulated(c, {{my_column, gather}, {my_column, gather}});

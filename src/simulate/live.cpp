@@ -16,7 +16,8 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
 std::uint64_t clock_key(std::int32_t rank) {
   return mix(0x636c6f636bULL, static_cast<std::uint32_t>(rank));
 }
-// When the next event of a process is that waits for partners; -2: it does not.
+// Under this key a process that waits for partners posts the time of its next event; -2: it does
+// not wait.
 std::uint64_t waits_key(std::int32_t rank) {
   return mix(0x7761697473ULL, static_cast<std::uint32_t>(rank));
 }
@@ -56,7 +57,7 @@ void Live::define(const trace::Communicator& c, const std::vector<int>& present)
   slot.id = c.id;
   slot.rank = c.rank;
   slot.placement = c.ranks;
-  // Where nobody said who the members are: neighbours.
+  // If the members are not known, they are assumed to be adjacent ranks.
   if (slot.placement.size() != static_cast<std::size_t>(c.size)) {
     slot.placement.clear();
     for (std::int32_t i = 0; i < c.size; ++i)
@@ -103,19 +104,19 @@ std::int64_t Live::wait_over(std::uint32_t call) const {
   return time;
 }
 
-// Nobody may learn of the others' arrivals before they were posted: while communication waits for
-// partners, the device goes no further than those have come.
+// Arrivals of other processes must not be missed: while communication waits for partners, the
+// device does not advance beyond the clocks of these partners.
 Live::Progress Live::step(bool patient) {
   std::int64_t next = engine_.next_time();
   if (engine_.waits_for_partners()) {
     if (partners_came()) return Progress::made;
     if (next == never || (patient && next > horizon_ && !comes_first(next))) {
       publish();
-      say_waiting(next);
+      post_waiting(next);
       return Progress::behind_partners;
     }
   }
-  say_waiting(-2);
+  post_waiting(-2);
   if (next == never) return Progress::nothing_to_do;
   engine_.step();
   publish();
@@ -127,7 +128,7 @@ bool Live::partners_came() {
   horizon_ = never;
   looked_at_ = board_.arrivals();
   if (!engine_.await_partners()) return false;
-  say_waiting(-2);
+  post_waiting(-2);
   return true;
 }
 
@@ -139,21 +140,22 @@ void Live::advance(std::int64_t time, bool patient) {
       break;
     }
   }
-  say_waiting(-2);  // the host goes on, and may do something before the device's next event
+  post_waiting(-2);  // the host continues and may issue work before the device's next event
   if (!engine_.waits_for_partners() && time > published_)
     board_.post(clock_key(rank_), 0, published_ = time);
 }
 
-// Said of what was seen: once somebody has arrived anywhere since, it has to be said again.
-void Live::say_waiting(std::int64_t next) {
-  if (next == said_waiting_ && (next == -2 || said_at_ == looked_at_)) return;
-  if (said_waiting_ != -2) board_.post(waits_key(rank_), said_at_, -2);
-  said_waiting_ = next, said_at_ = looked_at_;
-  if (next != -2) board_.post(waits_key(rank_), said_at_, next);
+// The posted time is valid only for the arrivals seen so far. After another arrival it has to be
+// posted again.
+void Live::post_waiting(std::int64_t next) {
+  if (next == posted_waiting_ && (next == -2 || posted_at_ == looked_at_)) return;
+  if (posted_waiting_ != -2) board_.post(waits_key(rank_), posted_at_, -2);
+  posted_waiting_ = next, posted_at_ = looked_at_;
+  if (next != -2) board_.post(waits_key(rank_), posted_at_, next);
 }
 
-// Everybody who is missing waits too, and nobody who waits has something to do before: then this
-// process goes first.
+// Whether this process may advance first: all missing partners wait too, and no waiting process has
+// an earlier event.
 bool Live::comes_first(std::int64_t next) const {
   auto later = [&](std::int32_t rank) {
     const std::int64_t theirs = board_.read(waits_key(rank), looked_at_);
@@ -280,7 +282,7 @@ std::int64_t Live::met(std::uint32_t first, std::uint32_t last) {
   bool complete = true;
   for (std::uint32_t i = first; i < last; ++i)
     each_party(meetings_[i], [&](std::uint64_t key, std::int32_t rank) {
-      // The clock first: an arrival that is not there afterwards is later than the clock was.
+      // Read the clock first: an arrival that is not there afterwards is later than that clock.
       const std::int64_t clock = board_.read(clock_key(rank), 0);
       const std::int64_t came = board_.read(key, meetings_[i].number);
       time = std::max(time, came);
@@ -292,7 +294,7 @@ std::int64_t Live::met(std::uint32_t first, std::uint32_t last) {
   return complete ? time : -1;
 }
 
-// All calls so far are history: only the times of events are still asked for.
+// Discards all calls so far. Only the times of events are still needed.
 void Live::start_anew() {
   for (const auto& [event, ticket] : events_) event_times_[event] = engine_.done(ticket);
   forget();

@@ -1,5 +1,5 @@
-// The live model against the simulator on random jobs: each rank has a model of its own, is fed its
-// recording call by call, and knows of the others only what stands on the board.
+// Compares the live model with the simulator on random jobs. Each rank has its own model, gets its
+// recording call by call, and knows about the others only what is on the board.
 #include "simulate/live.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ class Rank {
     }
   }
 
-  // Goes on until it has to wait for a partner. False: nothing happened.
+  // Runs until it has to wait for a partner. Returns false if nothing happened.
   bool go_on() {
     bool any = false;
     for (;;) {
@@ -104,7 +104,7 @@ class Rank {
   }
 
  private:
-  // False: the record is no call.
+  // Returns false if the record is not a call.
   bool begin_call() {
     const trace::Record& r = recording_.records[at_];
     if (r.kind == trace::Kind::wide) {
@@ -143,7 +143,7 @@ std::string live_against_simulator(const Script& script, const catalog::Cluster&
   options.steps = 1;
   options.gpus_per_node = cluster.gpus_per_node;
   auto job = collate::collate(recordings_of(script), options);
-  if (!job) return "";  // no work, or none that makes a job
+  if (!job) return "";  // the script has no work that forms a job
   simulate::Options simulation;
   simulation.keep_spans = true;
   const SizeEstimator estimator;
@@ -163,7 +163,7 @@ std::string live_against_simulator(const Script& script, const catalog::Cluster&
     for (auto& rank : ranks) any |= rank->go_on();
     idle = any ? 0 : idle + 1;
     if (std::all_of(ranks.begin(), ranks.end(), [](auto& rank) { return rank->done(); })) break;
-    // One round to see what the others did, one to say so.
+    // One round to read what the others posted, and one to post the answer.
     if (idle > 3) return "the ranks wait for each other";
   }
   for (auto& rank : ranks) rank->add_spans(found);
@@ -181,14 +181,13 @@ std::string live_against_simulator(const Script& script, const catalog::Cluster&
   return "";
 }
 
-// One thread makes the calls: with several, the order in which a real program makes them is given
-// by the times themselves.
+// One thread makes all calls: with several, the order of the calls would depend on their times.
 Script with_one_thread(Script script) {
   for (Action& action : script.actions) action.thread = 0, action.resumed = false;
   return script;
 }
 
-TEST(Live, OneRankIsWhatTheSimulatorSays) {
+TEST(Live, OneRankAgreesWithTheSimulator) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     Script script = with_one_thread(random_script(random, 60, false));
@@ -200,7 +199,7 @@ TEST(Live, OneRankIsWhatTheSimulatorSays) {
   }
 }
 
-TEST(Live, TwoRanksMeetAsInTheSimulator) {
+TEST(Live, TwoRanksAgreeWithTheSimulator) {
   int count = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
     std::mt19937 random(1000 + seed);
@@ -214,9 +213,9 @@ TEST(Live, TwoRanksMeetAsInTheSimulator) {
   EXPECT_GT(count, 20);
 }
 
-// With more ranks one may go first that a third would have stopped: the hosts here run one after
-// the other, and not side by side as in a job. Nobody may be left waiting.
-TEST(Live, ManyRanksDoNotWaitForEachOther) {
+// With more ranks a rank may advance too early, because the hosts run one after the other here and
+// not in parallel as in a job. The times may differ, but there must be no deadlock.
+TEST(Live, ManyRanksDoNotDeadlock) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(2000 + seed);
     const Script script = with_one_thread(random_script(random, 40, seed % 2 == 0));

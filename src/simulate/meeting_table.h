@@ -1,4 +1,4 @@
-// Meetings under way: who has come, when the last one did, who waits.
+// The meetings in progress: which parties have arrived, when the last one did, and who waits.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class MeetingTable {
   }
 
   struct Outcome {
-    std::uint32_t missing{};  // meets of the range that are not complete yet
-    std::int64_t time{};      // latest arrival over those that are
+    std::uint32_t missing{};  // number of meetings of the range that are not complete
+    std::int64_t time{};      // latest arrival at the complete ones
     Cause cause;
   };
 
-  // A party arrives at all meets of references [first, last). `wake(rank_class, lane, time, cause)`
-  // is called for every party that had been waiting at a meet completed by this.
+  // A party arrives at all meetings of references [first, last). `wake(rank_class, lane, time,
+  // cause)` is called for every party that was waiting at a meeting that is now complete.
   template <class Wake>
   Outcome arrive(std::uint32_t first, std::uint32_t last, std::uint32_t rank_class,
                  std::uint32_t lane, std::int64_t now, Cause cause, Wake&& wake) {

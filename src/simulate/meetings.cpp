@@ -10,7 +10,8 @@ std::uint64_t key(std::uint16_t slot, std::int32_t peer) {
   return std::uint64_t{slot} << 32 | static_cast<std::uint32_t>(peer);
 }
 
-// Nodes renumbered by appearance, and the place in the node: what a network model can tell apart.
+// The placement of a communicator as the network model sees it: nodes numbered in order of
+// appearance, and the position in the node.
 std::vector<std::int32_t> placement(const job::Communicator& communicator, int gpus_per_node) {
   std::vector<std::int32_t> result;
   std::unordered_map<std::int32_t, std::int32_t> nodes;
@@ -69,7 +70,7 @@ void Meetings::find_domains(int gpus_per_node) {
         ++domain.parties;
       }
     }
-  // Each domain's communicators, one of each placement.
+  // For each domain, one communicator of each placement.
   std::vector<std::set<std::vector<std::int32_t>>> seen(domains_.size());
   for (std::uint32_t x = 0; x < communicators.size(); ++x)
     for (std::size_t i = 0; i < communicators[x].ranks.size(); ++i) {
@@ -125,7 +126,7 @@ void Meetings::number_meets() {
     domain.finish = static_cast<std::uint32_t>(meets_.size());
     meets_.resize(meets_.size() + domain.calls, {domain.parties});
   }
-  // A channel's meets belong to its sender.
+  // The meetings of a channel belong to its sender.
   for (std::uint32_t c = 0; c < channels_.size(); ++c)
     for (std::uint32_t i = 0; i < channels_[c].size(); ++i) {
       const job::Channel& channel = job_.classes[c].channels[i];

@@ -1,8 +1,10 @@
-// Who meets whom: collectives by communicator and sequence number, messages by channel and order.
+// Determines which calls meet: collectives by communicator and sequence number, messages by channel
+// and order.
 //
-// (class, slot) pairs that meet in some communicator form a domain; in a folded job a domain stands
-// for many communicators that behave alike. A collective's duration in a domain is that of its
-// slowest communicator: they differ only if the job was folded for another number of GPUs per node.
+// The (class, slot) pairs that are members of the same communicator form a domain. In a folded job
+// a domain represents many communicators that behave alike. The duration of a collective in a
+// domain is that of its slowest communicator; the communicators differ only if the job was folded
+// for another number of GPUs per node.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +21,11 @@ class Meetings {
   Meetings(const job::Job& job, int gpus_per_node);
 
   struct Domain {
-    std::vector<std::uint32_t> communicators;  // of distinct placement
+    std::vector<std::uint32_t> communicators;  // one for each distinct placement
     std::uint32_t parties{};
-    std::uint32_t calls{};                    // most of any party
-    std::uint32_t begin{none}, finish{none};  // first meet; none with a single party
-    std::int64_t number{};                    // of the domain's first collective
+    std::uint32_t calls{};                    // the largest number of calls of any party
+    std::uint32_t begin{none}, finish{none};  // the first meetings; none with a single party
+    std::int64_t number{};                    // number of the domain's first collective
     bool between_nodes{};
   };
   const Domain& domain(std::uint32_t rank_class, std::uint32_t slot) const {
@@ -32,9 +34,9 @@ class Meetings {
   std::uint32_t communicator(std::uint32_t rank_class, std::uint32_t slot) const {
     return communicator_of_[rank_class][slot];
   }
-  // Channel of a class by slot and peer; none if it has none.
+  // The channel of a class by slot and peer, or none.
   std::uint32_t channel(std::uint32_t rank_class, std::uint16_t slot, std::int32_t peer) const;
-  // The meet of the n-th message; none if the peer was not recorded.
+  // The meeting of the n-th message; none if the peer was not recorded.
   std::uint32_t message(std::uint32_t rank_class, std::uint32_t channel, bool send,
                         std::uint32_t n) const;
 

@@ -78,14 +78,14 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
 std::uint32_t Model::product_blocks(const Work& work) const {
   const auto* gemm = std::get_if<Gemm>(&work);
   if (gemm == nullptr || gemm->m <= 0 || gemm->n <= 0) return 0;
-  // The tile most kernels of the libraries have, or nearly.
+  // The tile size of most library kernels.
   auto tiles = [](std::int64_t size) {
     const std::int64_t count = (size + 127) / 128;
     return static_cast<double>(count);
   };
   double blocks =
       tiles(gemm->m) * tiles(gemm->n) * static_cast<double>(std::max<std::int64_t>(1, gemm->batch));
-  // A long sum is divided among the SMs that would have nothing to do.
+  // Split-K: a long sum is divided among SMs that would otherwise be idle.
   if (blocks < sms)
     blocks = std::min<double>(
         sms, blocks * static_cast<double>(std::max<std::int64_t>(1, gemm->k / 512)));
@@ -101,7 +101,7 @@ std::uint32_t Model::kernel_share(const Op& op) const {
   const Geometry& g = op.geometry;
   std::uint64_t blocks = g.blocks();
   std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
-  if (blocks == 0 || threads == 0) return most;  // a library call does not say
+  if (blocks == 0 || threads == 0) return most;  // library calls have no launch geometry
   std::uint64_t per_sm =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(max_blocks_per_sm),
                               static_cast<std::uint64_t>(max_threads_per_sm) / threads);

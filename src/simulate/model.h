@@ -1,4 +1,4 @@
-// The numbers of the simulated machine, from the catalogue, as integers.
+// The parameters of the simulated machine, from the catalogue, as integers.
 #pragma once
 
 #include <array>
@@ -12,30 +12,30 @@
 
 namespace maya::simulate {
 
-// Rates and shares of a GPU are fractions of 2^16; work is nanoseconds times 2^16. Progress is then
-// exact, and does not depend on how often it is brought up to date.
+// Rates and shares of a GPU are fractions of 2^16, and work is nanoseconds times 2^16. Progress is
+// then exact and does not depend on how often it is updated.
 inline constexpr std::uint32_t one_shift = 16;
 inline constexpr std::uint32_t one = 1u << one_shift;
 
 struct Model {
   double host_scale{1};                    // recorded host time → time on the simulated host
-  std::array<std::int32_t, 64> call_ns{};  // host cost of a call, by trace::Kind
-  std::int64_t launch_gap_ns{};            // between work becoming ready and its start
+  std::array<std::int32_t, 64> call_ns{};  // host time of a call, by trace::Kind
+  std::int64_t launch_gap_ns{};            // from the moment work is ready to its start
   std::int64_t graph_gap_ns{};             // the same between nodes of a graph
   std::int64_t callback_ns{};
   std::uint32_t queue_depth{};
   std::uint32_t engines{2};               // copy engines; 1: both directions share one
-  std::uint32_t transfer_rate{one};       // of kernels while a transfer runs: the user's figure
-  double memory_gbps{};                   // 0: transfers take none that matters
-  std::uint32_t compute_bandwidth{};      // part of the loss that kernels not bound by memory feel
-  std::uint32_t communication_rate{one};  // of transfers while a kernel runs
+  std::uint32_t transfer_rate{one};       // rate of kernels beside a transfer, if the user set it
+  double memory_gbps{};                   // 0: transfers take no memory bandwidth
+  std::uint32_t compute_bandwidth{};      // overlap.compute_bandwidth (maya/simulate.h)
+  std::uint32_t communication_rate{one};  // rate of transfers while a kernel runs
   std::uint32_t max_communication_share{one};
   std::uint32_t memory_bound_share{one};
-  double host_uncertainty{};   // of recorded host time on another host
-  double board_uncertainty{};  // of whatever runs on this board, all one way
+  double host_uncertainty{};   // relative error of recorded host times on another host
+  double board_uncertainty{};  // relative error that all work on this board has in common
   bool take_sms{true};         // communication takes SMs from kernels
   bool share_links{true};
-  bool persistent_products{};  // one block an SM takes tile after tile, whatever their number
+  bool persistent_products{};  // GEMM kernels are persistent: one block per SM processes all tiles
   int sms{1}, gpus_per_node{1};
   int max_threads_per_sm{2048}, max_blocks_per_sm{32}, registers_per_sm{65536};
   std::int64_t shared_per_sm{};
@@ -45,15 +45,16 @@ struct Model {
   std::int64_t host_ns(std::uint64_t recorded) const {
     double ns = static_cast<double>(recorded) * host_scale + 0.5;
     return static_cast<std::int64_t>(ns < 1e13 ? ns
-                                               : 1e13);  // three hours: sums stay far from overflow
+                                               : 1e13);  // three hours; avoids overflow of sums
   }
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
-  // Share of the SMs that one kernel keeps busy.
+  // The share of the SMs that one kernel keeps busy.
   std::uint32_t kernel_share(const Op& op) const;
-  // Blocks of a matrix product, each at work on an SM of its own to its end; 0: not known to be so.
+  // The number of blocks of a matrix product if each of them occupies an SM until it ends; 0: not
+  // known.
   std::uint32_t product_blocks(const Work& work) const;
-  // Rate of a kernel that wants `share` of the SMs and gets `got`. Blocks of a product that find no
-  // SM wait until others are done: with few of them, losing an SM in ten halves the rate.
+  // The rate of a kernel that can use `share` of the SMs and gets `got`. Blocks of a product that
+  // find no free SM wait for others to end. With few blocks, losing one SM in ten halves the rate.
   std::uint32_t rate_on(std::uint32_t got, std::uint32_t share, std::uint32_t blocks) const {
     if (got >= share) return one;
     if (blocks == 0 || got == 0)
@@ -66,16 +67,17 @@ struct Model {
     return static_cast<std::uint32_t>((waves(share) << one_shift) / waves(got));
   }
   std::uint32_t channel_share(int channels) const;
-  // Share of the memory bandwidth that a communication takes: what goes out is read, what comes in
-  // is written.
+  // The share of the memory bandwidth that a communication takes: outgoing data is read, incoming
+  // data is written.
   std::uint32_t memory_share(const network::Load& load, std::int64_t ns) const;
-  // Rate of a kernel beside transfers that take `lost` of the memory bandwidth.
+  // The rate of a kernel beside transfers that take `lost` of the memory bandwidth.
   std::uint32_t beside_transfers(std::uint64_t rate, std::uint32_t lost, bool memory_bound) const {
     std::uint64_t part = memory_bound ? lost : std::uint64_t{lost} * compute_bandwidth >> one_shift;
     rate = rate * transfer_rate >> one_shift;
     return static_cast<std::uint32_t>(rate * (one - part) >> one_shift);
   }
-  // Limited by memory bandwidth rather than arithmetic: fewer SMs do it as fast.
+  // Whether the work is limited by memory bandwidth and not by arithmetic, so that fewer SMs are
+  // enough.
   static bool memory_bound(const Work& work);
 };
 

@@ -101,7 +101,7 @@ void RecordCompiler::add(std::uint32_t index, const Record& r) {
     case Kind::collective:
     case Kind::point_to_point:
       if (group.depth > 0) {
-        lanes_.instruction().call_ns = 0;  // the launch comes with the end of the group
+        lanes_.instruction().call_ns = 0;  // the launch happens at the end of the group
         group.calls.push_back({index, r.stream, r.aux, r.flags, r.value});
       } else {
         std::uint32_t lane = lanes_.enter(r.stream, r.flags);
@@ -127,7 +127,7 @@ void RecordCompiler::add(std::uint32_t index, const Record& r) {
     }
     case Kind::stream_wait_event: {
       auto it = events_.find(r.value);
-      if (it == events_.end()) break;  // never recorded: no wait, as CUDA has it
+      if (it == events_.end()) break;  // never recorded: as in CUDA, there is no wait
       lanes_.wait_on(lanes_.enter(r.stream, r.flags), it->second);
       break;
     }
@@ -164,7 +164,7 @@ bool RecordCompiler::frees_device_memory() const {
          wide.x == static_cast<std::uint32_t>(trace::MemoryKind::managed);
 }
 
-// Calls of one communicator on one stream within a group are one launch.
+// The calls of one communicator on one stream within a group are one launch.
 void RecordCompiler::flush(Group& group) {
   std::vector<Group::Call> calls;
   calls.swap(group.calls);
@@ -231,7 +231,7 @@ void RecordCompiler::launch_graph(const Record& r) {
         item.kind = ItemKind::communication;
         item.index = communication(lanes_.instruction().record, node.aux, {&node.value, 1});
         break;
-      default:  // an empty node: order only
+      default:  // an empty node only has dependencies
         continue;
     }
     first = false;

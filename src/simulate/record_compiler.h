@@ -1,6 +1,6 @@
-// What the records of one process ask for, record by record: host calls, items of streams, tickets.
-// The simulator compiles a whole recording with it; the live model (live.h) compiles each call when
-// the program makes it. Both so have the same rules of order.
+// Compiles the records of one process, record by record, into host calls, items of lanes and
+// tickets. The simulator compiles a whole recording with it; the live model (live.h) compiles each
+// call when the program makes it. Both therefore have the same rules of order.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace maya::simulate {
 
-// How long an op takes alone, and what of the GPU it takes.
+// How long an op takes when it runs alone, and the resources of the GPU that it uses.
 WorkTime work_time(const Op& op, const Model& model, const estimate::Estimator& estimator);
 
-// Lanes 0… are streams in order of first use, chains of graphs among them.
+// Lanes are numbered in order of first use, streams and chains of graphs together.
 class RecordCompiler {
  public:
   RecordCompiler(const RecordCompiler&) = delete;
@@ -28,13 +28,14 @@ class RecordCompiler {
   explicit RecordCompiler(const Model& model) : model_(model), lanes_(program_) {}
   ~RecordCompiler() = default;
 
-  // The communication of one launch: its entry in Program::communications.
+  // The index of the communication of one launch in Program::communications.
   virtual std::uint32_t communication(std::uint32_t record, std::uint16_t slot,
                                       std::span<const std::uint32_t> ops) = 0;
-  // Graphs are numbered in the order in which they are added; they must stay where they are.
+  // Graphs are numbered in the order in which they are added. The compiler keeps a pointer to them.
   void add_graph(const trace::Graph& graph);
   void add(std::uint32_t index, const trace::Record& r);
-  // Everything that was added is done: the program begins anew, its streams stay.
+  // To be called when everything that was added is complete: the program starts again from the
+  // beginning, and its streams are kept.
   void forget();
 
   const Model& model_;

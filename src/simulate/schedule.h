@@ -1,4 +1,4 @@
-// The class with the earliest next event: a tournament over keys.
+// Finds the class with the earliest next event: a tournament tree over keys.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Schedule {
  private:
   void play(std::size_t i) {
     std::uint32_t a = winner_[2 * i], b = winner_[2 * i + 1];
-    winner_[i] = keys_[b] < keys_[a] ? b : a;  // ties: the lower class
+    winner_[i] = keys_[b] < keys_[a] ? b : a;  // ties are resolved in favour of the lower class
   }
   std::size_t width_{1};
   std::vector<std::int64_t> keys_;

@@ -9,7 +9,7 @@
 namespace maya::simulate {
 namespace {
 
-// The first measured step and the step behind the last one.
+// The first measured step, and the step after the last measured one.
 std::pair<std::size_t, std::size_t> measured_range(const job::Job& job) {
   const auto first = std::find(job.measured.begin(), job.measured.end(), 1);
   const auto last = std::find(job.measured.rbegin(), job.measured.rend(), 1);

@@ -1,7 +1,7 @@
-// Which spans of a large job are kept for viewers. A timeline of 64 stages with hundreds of
-// micro-batches has tens of millions of spans: more than a viewer opens, and minutes to write. Past
-// Options::most_spans only the measured steps of some classes are shown, spread over the job with
-// the first and the last among them.
+// Selects the spans of a large job that are kept for viewers. A timeline of 64 stages with hundreds
+// of micro-batches has tens of millions of spans: more than a viewer can open, and minutes to
+// write. If there are more than Options::most_spans, only the measured steps of some classes are
+// kept. These classes are spread evenly over the job and include the first and the last one.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Shown {
 
 Shown choose_shown(const job::Job& job, const Plan& plan, const Options& options);
 
-// Removes what was issued outside the measured steps.
+// Removes the spans that were issued outside the measured steps.
 void keep_measured_steps(const job::Job& job, Timeline& timeline);
 
 }  // namespace maya::simulate

@@ -16,7 +16,7 @@
 namespace maya::simulate {
 namespace {
 
-// The step in the middle of the measured ones: far from warm-up and from the end.
+// The middle one of the measured steps, far from warm-up and from the end.
 std::int64_t typical_step(const job::Job& job) {
   std::vector<std::int64_t> measured;
   for (std::size_t k = 0; k < job.measured.size(); ++k)
@@ -79,9 +79,10 @@ class Simulation {
     }
     if (stuck.empty()) return {};
     if (!job_.truncated)
-      return Error{"the job cannot go on: " + stuck + "; the recording is not of a run that ended"};
+      return Error{"the job deadlocks: " + stuck + "; the recording is not of a run that ended"};
     timeline_.notes.push_back(
-        "simulated up to where a cut-off recording leaves the others waiting: " + stuck);
+        "a recording ends early; simulated up to the point where other ranks wait for it: " +
+        stuck);
     return {};
   }
 
@@ -106,8 +107,8 @@ class Simulation {
     }
     if (timeline_.steps.empty())
       return Error{"no step was completed: the recordings end before the end of the first step"};
-    if (timeline_.measured_steps == 0) {  // cut off before the steady ones
-      timeline_.notes.push_back("no steady step was completed: the steps that were are measured");
+    if (timeline_.measured_steps == 0) {  // the recordings end before the steady steps
+      timeline_.notes.push_back("no steady step was completed: the completed steps are measured");
       for (Step& step : timeline_.steps) {
         step.measured = true;
         sum += static_cast<double>(step.end_ns - step.start_ns), ++timeline_.measured_steps;
@@ -117,9 +118,9 @@ class Simulation {
     return {};
   }
 
-  // Steps a class's breakdown is taken from. A class that was ahead when measuring began, because
-  // another was late out of its warm-up, waits that out once in its first step: that is no part of
-  // a steady step. With few steps all count.
+  // The steps that are used for the breakdown of a class. If another class was late after its
+  // warm-up, this class waits once in its first measured step, which is not part of a steady step.
+  // If there are few steps, all are used.
   std::vector<std::uint8_t> steps_in_time(
       const std::vector<Accounting::Boundary>& boundaries) const {
     std::vector<std::uint8_t> all(timeline_.steps.size()), in_time(timeline_.steps.size());
@@ -167,7 +168,7 @@ class Simulation {
     }
   }
 
-  // Classes run in turns; a reader wants time order.
+  // Classes run in turns, so their spans have to be sorted by time.
   void sort_spans() {
     std::sort(timeline_.spans.begin(), timeline_.spans.end(), [](const Span& a, const Span& b) {
       return std::tuple(a.start_ns, a.rank_class, a.stream, a.record, a.end_ns, a.op) <

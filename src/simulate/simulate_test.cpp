@@ -1,4 +1,4 @@
-// Cases whose answer can be worked out by hand.
+// Cases whose result can be computed by hand.
 #include "maya/simulate.h"
 
 #include <gtest/gtest.h>
@@ -44,14 +44,14 @@ Timeline run(RecordingBuilder& r, const catalog::Cluster& cluster = plain_cluste
   return run(collated(std::move(ranks)), cluster);
 }
 
-TEST(Simulate, KernelsOfOneStreamFollowEachOther) {
+TEST(Simulate, KernelsOfOneStreamRunInOrder) {
   RecordingBuilder r;
   r.kernel(100).kernel(200).kernel(300);
   EXPECT_EQ(run(r).end_ns, 600);
 }
 
 TEST(Simulate, PerfectOverlapOfComputationAndCommunication) {
-  // Two ranks: 1000 of computation beside a collective of 800 on another stream.
+  // Two ranks: 1000 ns of computation, and in parallel a collective of 800 ns on another stream.
   std::vector<trace::Recording> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     RecordingBuilder r(rank, 2);
@@ -89,7 +89,7 @@ TEST(Simulate, ExposedAllReduceStartsWithTheLastRank) {
   EXPECT_EQ(t.critical_path[1].what, simulate::CriticalLink::What::communication);
 }
 
-TEST(Simulate, OfALargeJobTheFirstAndTheLastClassAreShown) {
+TEST(Simulate, LargeJobKeepsSpansOfFirstAndLastClass) {
   std::vector<trace::Recording> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     RecordingBuilder r(rank, 4);
@@ -167,7 +167,7 @@ TEST(Simulate, HostSpeedScalesRecordedTimeOnly) {
   EXPECT_EQ(run(r, cluster).end_ns, 100 * 5500 + 2000);
 }
 
-TEST(Simulate, FullLaunchQueueHoldsTheHost) {
+TEST(Simulate, FullLaunchQueueBlocksTheHost) {
   catalog::Cluster cluster = plain_cluster();
   cluster.host.launch_queue_depth = 2;
   RecordingBuilder r;
@@ -175,7 +175,7 @@ TEST(Simulate, FullLaunchQueueHoldsTheHost) {
   for (int i = 0; i < 4; ++i) r.kernel(1000);
   Timeline t = run(r, cluster);
   EXPECT_EQ(t.end_ns, 10 + 4 * 1000);
-  EXPECT_EQ(t.spans[2].issue_ns, 10 + 1000);  // the third had to wait for the first
+  EXPECT_EQ(t.spans[2].issue_ns, 10 + 1000);  // the third launch had to wait for the first kernel
   EXPECT_EQ(t.spans[3].issue_ns, 10 + 2000);
 }
 
@@ -199,12 +199,12 @@ TEST(Simulate, LegacyDefaultStreamSerializes) {
   EXPECT_EQ(of(8), 250);
 }
 
-TEST(Simulate, EventWaitMeansTheLatestRecordBeforeIt) {
+TEST(Simulate, EventWaitRefersToTheLatestRecordBeforeIt) {
   RecordingBuilder r;
   r.create_stream(1);
   r.on(0).kernel(100, "k", 1).record(9).kernel(500, "k", 1);
   r.on(1).wait(9).kernel(10, "k", 1);
-  r.on(0).record(9);  // later: not what the wait meant
+  r.on(0).record(9);  // recorded after the wait
   Timeline t = run(r);
   EXPECT_EQ(t.end_ns, 600);
   EXPECT_EQ(t.spans[2].end_ns, 110);
@@ -219,7 +219,7 @@ TEST(Simulate, BlockingCallsWaitAndFreeSynchronizes) {
   EXPECT_EQ(t.spans[2].issue_ns, 1020 + 500 + 10);
 }
 
-TEST(Simulate, TwoFullKernelsDoNotRunAtFullSpeedTogether) {
+TEST(Simulate, KernelsShareTheSms) {
   RecordingBuilder r;
   r.create_stream(1);
   r.on(0).kernel(1000, "k", 100).on(1).kernel(1000, "k", 100);  // 100 SMs, a block each
@@ -238,7 +238,7 @@ TEST(Simulate, CommunicationTakesSms) {
     r.create_stream(1).on(1).collective(world, 500).on(0).kernel(1000).device_sync();
     ranks.push_back(r.done());
   }
-  // 20 of 100 SMs for 500: the kernel has done 400 by then.
+  // 20 of 100 SMs are taken for 500 ns: the kernel has done 400 ns of its work by then.
   EXPECT_NEAR(static_cast<double>(run(collated(std::move(ranks)), plain_cluster(), 20).end_ns),
               1100, 1);
 }
@@ -251,7 +251,7 @@ TEST(Simulate, CopyEnginesOnePerDirection) {
   EXPECT_EQ(run(r).end_ns, 200);
 }
 
-TEST(Simulate, GraphRunsItsBranchesSideBySide) {
+TEST(Simulate, GraphRunsBranchesInParallel) {
   RecordingBuilder r;
   RecordingBuilder::Record ignored;
   (void)ignored;
@@ -271,7 +271,7 @@ TEST(Simulate, GraphRunsItsBranchesSideBySide) {
   EXPECT_EQ(t.simulated_ops, 8u);
 }
 
-TEST(Simulate, ThreadsRunBesideEachOtherUnlessResumed) {
+TEST(Simulate, ThreadsRunInParallelUnlessResumed) {
   RecordingBuilder r;
   r.host(1000).thread(0).kernel(1).thread(1).kernel(1);
   EXPECT_EQ(run(r).end_ns, 1002);
@@ -280,7 +280,7 @@ TEST(Simulate, ThreadsRunBesideEachOtherUnlessResumed) {
   EXPECT_EQ(run(s).end_ns, 2001);
 }
 
-TEST(Simulate, KilledRankLeavesTheStepsBeforeIt) {
+TEST(Simulate, StepsBeforeARankWasKilledAreMeasured) {
   std::vector<trace::Recording> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     RecordingBuilder r(rank, 2);
@@ -297,7 +297,7 @@ TEST(Simulate, KilledRankLeavesTheStepsBeforeIt) {
   EXPECT_FALSE(t.notes.empty());
 }
 
-TEST(Simulate, DeadlockIsAnErrorThatNamesWhoWaits) {
+TEST(Simulate, DeadlockIsAnErrorThatNamesTheWaitingRanks) {
   // Two ranks call two collectives in opposite order on one stream each: a real job would hang.
   std::vector<trace::Recording> ranks;
   for (int rank = 0; rank < 2; ++rank) {
@@ -312,31 +312,31 @@ TEST(Simulate, DeadlockIsAnErrorThatNamesWhoWaits) {
   EXPECT_NE(t.error().message.find("rank 1"), std::string::npos) << t.error().message;
 }
 
-TEST(Simulate, IntervalWidensWithTheUncertaintyOfWhatIsOnThePath) {
+TEST(Simulate, IntervalFollowsTheUncertaintyOfTheCriticalPath) {
   RecordingBuilder r;
   r.kernel(1000).kernel(1000);
   Timeline t = run(r);
   EXPECT_DOUBLE_EQ(t.step_ns, 2000);
-  EXPECT_NEAR(t.step_low_ns, 1800, 1e-6);  // one family: errors go the same way
+  EXPECT_NEAR(t.step_low_ns, 1800, 1e-6);  // one family: errors add up
   EXPECT_NEAR(t.step_high_ns, 2400, 1e-6);
   RecordingBuilder two;
   two.kernel(1000).optimizer(1000);
   t = run(two);
-  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);  // two: independent
+  EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(2.0), 1e-6);  // two independent families
   double sum = 0;
   for (const simulate::FamilyTime& family : t.families) sum += family.ns;
   EXPECT_EQ(t.families.size(), 2u);
   EXPECT_DOUBLE_EQ(sum, t.step_ns);
   EXPECT_NEAR(t.families[0].high_ns, 1200, 1e-6);
   catalog::Cluster cluster = plain_cluster();
-  cluster.extra["uncertainty.board"] = 0.1;  // lies on both
+  cluster.extra["uncertainty.board"] = 0.1;  // common to both
   RecordingBuilder same;
   same.kernel(1000).optimizer(1000);
   t = run(same, cluster);
   EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(3.0), 1e-6);
 }
 
-TEST(Simulate, ProductsLoseWholeWavesOfBlocksBesideCommunication) {
+TEST(Simulate, CommunicationCostsMatrixProductsWholeWaves) {
   catalog::Cluster cluster = plain_cluster();
   cluster.gpu.sms = 132;
   auto model = [&](int capability) {
@@ -348,20 +348,20 @@ TEST(Simulate, ProductsLoseWholeWavesOfBlocksBesideCommunication) {
   small.work = Gemm{.m = 1024, .n = 1024, .k = 256, .compute = DType::bf16};
   const std::uint32_t left = one / 132 * 108;
   Model hopper = model(9), ampere = model(8);
-  // One block an SM to the end: those without an SM start when the others are done.
+  // Each block occupies an SM to its end; blocks without an SM start when others have ended.
   EXPECT_EQ(hopper.product_blocks(large.work), 132u);
   EXPECT_EQ(hopper.rate_on(left, hopper.kernel_share(large), 132), one / 2);
-  // Many blocks one after the other: nearly the share of the SMs.
+  // With many waves of blocks the rate is nearly the share of the SMs.
   EXPECT_NEAR(ampere.rate_on(left, one, ampere.product_blocks(large.work)), one * 108.0 / 132,
               0.01 * one);
-  // Fewer blocks than SMs are left: nothing is lost.
+  // If there are fewer blocks than remaining SMs, nothing is lost.
   EXPECT_EQ(hopper.product_blocks(small.work), 64u);
   EXPECT_EQ(
       hopper.rate_on(std::min(left, hopper.kernel_share(small)), hopper.kernel_share(small), 64),
       one);
 }
 
-TEST(Simulate, ClusterTooSmallIsSaid) {
+TEST(Simulate, TooSmallClusterIsAnError) {
   RecordingBuilder r(0, 16);
   r.kernel(1);
   std::vector<trace::Recording> one;

@@ -5,7 +5,8 @@
 namespace maya::trace {
 namespace {
 
-// The largest enumerator of each enum in maya/op.h: a decoded value beyond it is damage.
+// The largest enumerator of each enum in maya/op.h. A decoded value above it means that the file is
+// damaged.
 template <class E>
 constexpr std::uint64_t last_enumerator() {
   if constexpr (std::is_same_v<E, DType>) return static_cast<std::uint64_t>(DType::c128);
@@ -93,7 +94,8 @@ std::uint64_t hash(const Work& work, std::string_view name) {
 void encode(const Op& op, std::string& out) {
   Encoder e(out);
   e.unsigned_integer(op.work.index());
-  // The number of fields lets a newer reader take an older recording: missing ones keep defaults.
+  // The number of fields is stored so that a newer reader can read an older recording: missing
+  // fields keep their defaults.
   std::string fields;
   Encoder inner(fields);
   std::visit([&](const auto& w) { w.each(w, FieldWriter{inner}); }, op.work);
@@ -173,7 +175,7 @@ bool decode(const char* begin, const char* end, Communicator& c) {
   c.name = d.text();
   if (!d.ok() || size < 1 || size > (1 << 24) || rank < 0 || rank >= size) return false;
   c.rank = static_cast<std::int32_t>(rank), c.size = static_cast<std::int32_t>(size);
-  if (d.left() == 0) return true;  // written before members were
+  if (d.left() == 0) return true;  // an older recording without members
   const std::uint64_t count = d.unsigned_integer();
   if (count != 0 && (count != static_cast<std::uint64_t>(size) || count > d.left())) return false;
   c.ranks.resize(count);

@@ -56,12 +56,12 @@ class Mapping {
   std::string error_;
 };
 
-// Takes units in order and fills the recording.
+// Reads units in order and fills the recording.
 class Assembler {
  public:
   explicit Assembler(Recording& out) : out_(out) { bound(); }
 
-  // Returns the fault, empty if none. A zero unit ends a tail; in a block it is damage.
+  // Returns what is wrong, or an empty string. An empty unit ends a tail; in a block it is damage.
   std::string take(const char* data, std::size_t bytes, bool tail) {
     const std::size_t units = bytes / sizeof(Record);
     const auto at = [&](std::size_t i) { return data + i * sizeof(Record); };
@@ -84,7 +84,7 @@ class Assembler {
       Record record;
       std::memcpy(&record, at(i), sizeof record);
       if (record.kind != Kind::wide) return fault_of(record);
-      // Its second half follows at once.
+      // The second half must follow immediately.
       Record second{};
       if (i + 1 < units) std::memcpy(&second, at(i + 1), sizeof second);
       if (second.kind == Kind::none) return tail ? "" : "half a wide entry";
@@ -101,8 +101,8 @@ class Assembler {
   static constexpr auto last_kind = static_cast<std::uint8_t>(Kind::tensor_release);
   static constexpr std::uint64_t any = std::uint64_t{1} << 32;
 
-  // What `value` and `aux` of a record must stay below, by kind. Zero for what is not a plain
-  // record, so that the one comparison that guards the tables also finds it.
+  // Upper bounds of `value` and `aux` by kind of record. The bound is zero for entries that are not
+  // plain records, so that one comparison both protects the tables and finds these entries.
   struct Bound {
     std::uint64_t value, aux;
   };
@@ -124,7 +124,8 @@ class Assembler {
     return r.value < bound.value && r.aux < bound.aux;
   }
 
-  // Takes the plain records at the front, most of every recording, in one copy; returns how many.
+  // Copies the plain records at the front in one go and returns their number. Most of a recording
+  // consists of them.
   std::size_t take_plain(const char* data, std::size_t units) {
     const auto* first = reinterpret_cast<const Record*>(data);
     std::size_t count = 0;
@@ -133,7 +134,7 @@ class Assembler {
     return count;
   }
 
-  // Why a record is not within its bounds.
+  // Says why a record is not within its bounds.
   std::string fault_of(const Record& r) const {
     const Bound& bound = bounds_[static_cast<std::uint8_t>(r.kind)];
     const std::string at = std::string(name(r.kind)) + " of ";
@@ -204,7 +205,7 @@ class Assembler {
     return "unknown definition " + std::to_string(static_cast<int>(head.what));
   }
 
-  // What a recording says is printed; its text must not steer the terminal.
+  // Strings of a recording are printed later and must not contain escape sequences.
   static void make_visible(Identity& identity) {
     for (std::string* text : {&identity.gpu, &identity.cluster, &identity.command})
       *text = base::visible(*text);
@@ -217,10 +218,10 @@ class Assembler {
   std::array<Bound, 256> bounds_{};
 };
 
-// What is wrong with the full pieces of a tail, empty if nothing is. What follows the last full
-// piece (some ten records) has no checksum.
+// Checks the full pieces of a tail. Returns what is wrong, or an empty string. The records after
+// the last full piece (about ten) have no checksum.
 std::string unsealed(const Mapping& tail) {
-  if (tail.size() != format::tail_bytes) return "it has another size than it was made with";
+  if (tail.size() != format::tail_bytes) return "its size is wrong";
   const char* sums = tail.data() + sizeof(format::TailHeader);
   for (std::uint32_t piece = format::tail_begin / format::piece_bytes; piece < format::pieces;
        ++piece) {
@@ -233,9 +234,9 @@ std::string unsealed(const Mapping& tail) {
   return "";
 }
 
-// Why the recording asks for more than its size justifies; empty if it does not. A launch of a
-// graph is one record and many operations, a wait for the device is one record and a wait for each
-// stream.
+// Checks the limits of trace/budget.h. Returns which one is exceeded, or an empty string. The
+// launch of a graph is one record but many operations; a wait for the device is one record but one
+// wait per stream.
 std::string excess(const Recording& recording, std::uint64_t file_bytes) {
   std::uint64_t operations = 0, waits = 0, streams = 0, blocking = 0, threads = 0;
   std::vector<bool> seen(1 << 16), seen_thread(1 << 16);
@@ -249,7 +250,8 @@ std::string excess(const Recording& recording, std::uint64_t file_bytes) {
     if (!seen[record.stream]) {
       seen[record.stream] = true;
       ++streams;
-      // Those that order with the default stream: most programs make streams that do not.
+      // Blocking streams, which synchronize with the default stream. Most programs create
+      // non-blocking ones.
       blocking += !(record.flags & (Flag::legacy | Flag::non_blocking));
     }
     if (record.kind == Kind::device_synchronize || record.kind == Kind::release)
@@ -267,9 +269,8 @@ std::string excess(const Recording& recording, std::uint64_t file_bytes) {
   return "";
 }
 
-// How many records the blocks announce. Growing the vector block by block would copy it again and
-// again; trusting a hostile header would ask for any amount, so what a file can plausibly hold
-// bounds it.
+// The number of records according to the headers of the blocks, for one allocation up front. The
+// headers are not trusted: the number is limited by what a file of this size can contain.
 std::size_t announced_records(const Mapping& file, std::size_t position) {
   std::size_t raw = 0;
   format::BlockHeader block;
@@ -320,11 +321,11 @@ Result<Recording> read(const std::string& path) {
       return " in block " + std::to_string(sequence) + " at byte " + std::to_string(position);
     };
     format::BlockHeader block;
-    if (file.size() - position < sizeof block) break;  // cut off while being written
+    if (file.size() - position < sizeof block) break;  // the process was killed while writing
     std::memcpy(&block, file.data() + position, sizeof block);
     if (block.magic != format::block_magic || block.sequence != sequence)
       return damaged(at() + ": no block starts here");
-    if (block.stored_bytes > file.size() - position - sizeof block) break;  // cut off
+    if (block.stored_bytes > file.size() - position - sizeof block) break;
     const char* stored = file.data() + position + sizeof block;
     if (block.raw_bytes > format::largest_block || block.raw_bytes % sizeof(Record) != 0)
       return damaged(at() + ": impossible size");
@@ -334,7 +335,7 @@ Result<Recording> read(const std::string& path) {
     if (raw_bytes > budget::unpacked_bytes &&
         raw_bytes / budget::most_compression > position + sizeof block + block.stored_bytes)
       return error("unpacks to more than " + std::to_string(budget::most_compression) +
-                   " times its size, as no recording does; not read");
+                   " times its size, which is not plausible for a recording; not read");
     raw.resize(block.raw_bytes);
     std::size_t size =
         ZSTD_decompressDCtx(context.get(), raw.data(), raw.size(), stored, block.stored_bytes);
@@ -365,12 +366,12 @@ Result<Recording> read(const std::string& path) {
               {std::string("the recording stops early: ") + std::strerror(reason), 1});
         if (!fault.empty())
           return Error{tail_path + ": damaged: " + fault +
-                       "; remove it to read what stands before"};
+                       "; remove it to read the part before it"};
       }
     }
   }
   if (const std::string what = excess(out, file.size() + tail_used); !what.empty())
-    return error(what + ", more than a recording of this size can mean; not read");
+    return error(what + ", which is not plausible for a file of this size; not read");
   if (out.records.empty() && out.identity.pid == 0)
     return error("the recording is empty: the process ended before it used the device");
   return out;

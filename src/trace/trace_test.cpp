@@ -39,7 +39,7 @@ class TraceTest : public testing::Test {
     encode(identity, bytes);
     writer.define(format::Define::identity, 0, bytes);
   }
-  // Never destroyed: the process ends as one that crashed.
+  // Never destroyed, as in a process that crashes.
   Writer* begin_in_child() const {
     auto* writer = new Writer;
     if (!writer->open(path_)) _exit(1);
@@ -54,7 +54,7 @@ class TraceTest : public testing::Test {
   std::string directory_, path_;
 };
 
-TEST_F(TraceTest, WhatIsWrittenIsRead) {
+TEST_F(TraceTest, ReadReturnsWhatWasWritten) {
   {
     Writer writer;
     ASSERT_TRUE(writer.open(path_));
@@ -93,7 +93,7 @@ TEST_F(TraceTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(wide.y, 1ULL << 40);
 }
 
-TEST_F(TraceTest, ManyThreadsLoseNothing) {
+TEST_F(TraceTest, ConcurrentWritersLoseNoRecords) {
   constexpr int per_thread = 60000;  // several blocks
   {
     Writer writer;
@@ -116,7 +116,7 @@ TEST_F(TraceTest, ManyThreadsLoseNothing) {
   for (auto n : next) EXPECT_EQ(n, static_cast<std::uint32_t>(per_thread));
 }
 
-TEST_F(TraceTest, AKilledProcessKeepsEveryRecord) {
+TEST_F(TraceTest, KilledProcessKeepsEveryRecord) {
   constexpr std::uint32_t count = 100000;
   pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -135,16 +135,16 @@ TEST_F(TraceTest, AKilledProcessKeepsEveryRecord) {
   EXPECT_EQ(recording->records.back().host_ns, count - 1);
 }
 
-TEST_F(TraceTest, AFullDiskStopsTheRecordingAndNotTheProgram) {
+TEST_F(TraceTest, FullDiskStopsTheRecordingButNotTheProgram) {
   constexpr std::uint32_t count = 1000000;
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     Writer* writer = begin_in_child();
     signal(SIGXFSZ, SIG_IGN);
-    rlimit limit{600000, 600000};  // of the recording; the tail was allocated before
+    rlimit limit{600000, 600000};  // limits the recording; the tail is already allocated
     setrlimit(RLIMIT_FSIZE, &limit);
-    std::mt19937 random(1);  // so that it does not compress away
+    std::mt19937 random(1);  // incompressible data
     for (std::uint32_t i = 0; i < count; ++i) writer->append(launch(0, random()));
     define_op(*writer, 1, Op{Fill{2}, "g", {}});
     _exit(writer->failure().empty() ? 2 : 0);
@@ -205,7 +205,7 @@ TEST_F(TraceTest, AStaleTailIsNotReadTwice) {
   EXPECT_EQ(recording->records.size(), 1000u);
 }
 
-TEST_F(TraceTest, DamageEndsInAClearError) {
+TEST_F(TraceTest, DamagedRecordingIsReportedAsDamaged) {
   {
     Writer writer;
     ASSERT_TRUE(writer.open(path_));
@@ -250,7 +250,7 @@ TEST_F(TraceTest, ANewerFormatAsksForAnUpdate) {
   EXPECT_NE(recording.error().message.find("newer Maya"), std::string::npos);
 }
 
-TEST_F(TraceTest, HostileDefinitionsAreRefused) {
+TEST_F(TraceTest, HostileDefinitionsAreRejected) {
   auto refused = [&](format::Define what, std::uint64_t index, const std::string& payload) {
     std::filesystem::remove(path_);
     {
@@ -273,7 +273,7 @@ TEST_F(TraceTest, HostileDefinitionsAreRefused) {
   EXPECT_TRUE(refused(format::Define::communicator, 0, communicator));
 }
 
-TEST_F(TraceTest, DamageOfATailIsSeen) {
+TEST_F(TraceTest, DamagedTailIsDetected) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -299,7 +299,7 @@ TEST_F(TraceTest, DamageOfATailIsSeen) {
     std::ofstream(tail, std::ios::binary) << damaged;
     unseen += read(path_).operator bool();
   }
-  // Only what follows the last full piece has no checksum: 16 of 5,000 records.
+  // Only the records after the last full piece have no checksum: 16 of 5,000.
   EXPECT_LE(unseen, 3);
 }
 
@@ -323,7 +323,7 @@ TEST_F(TraceTest, AWriterRemovesOnlyItsOwnFiles) {
   EXPECT_TRUE(std::filesystem::exists(tail));
 }
 
-TEST_F(TraceTest, SmallFilesThatAskForMuchAreRefused) {
+TEST_F(TraceTest, SmallFilesThatExpandTooMuchAreRejected) {
   auto written = [&](auto&& fill) {
     std::filesystem::remove(path_);
     Writer writer;
@@ -359,7 +359,7 @@ TEST_F(TraceTest, SmallFilesThatAskForMuchAreRefused) {
             std::string::npos);
 }
 
-TEST_F(TraceTest, TextIsMadeVisible) {
+TEST_F(TraceTest, ControlCharactersInStringsAreEscaped) {
   {
     Writer writer;
     ASSERT_TRUE(writer.open(path_));
@@ -376,12 +376,12 @@ TEST_F(TraceTest, TextIsMadeVisible) {
   EXPECT_EQ(recording->ops[0].name, "\\e]0;x\\x07");
 }
 
-TEST_F(TraceTest, OpeningWhereThereIsNothingSaysWhy) {
+TEST_F(TraceTest, OpenInAMissingDirectoryReportsTheReason) {
   Writer writer;
   auto status = writer.open(directory_ + "/missing/rank-0.maya");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("No such file"), std::string::npos);
-  writer.append(launch(0));  // swallowed
+  writer.append(launch(0));  // ignored
   EXPECT_FALSE(read(directory_ + "/nothing.maya"));
 }
 

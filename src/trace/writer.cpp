@@ -28,7 +28,7 @@ bool write_all(int file, const void* data, std::size_t bytes) {
   return true;
 }
 
-// As private as the directory: a run directory is its user's alone unless he has opened it.
+// File permissions follow the directory: a run directory is private unless its user changed that.
 mode_t mode_beside(const std::string& path) {
   const auto slash = path.rfind('/');
   struct stat folder {};
@@ -72,8 +72,8 @@ Status Writer::open(const std::string& path) {
   std::string tail = path + ".tail";
   tail_file_ = ::open(tail.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (tail_file_ < 0) return fail("cannot create", tail);
-  // Allocate for real: a write to a mapped hole on a full disk would kill the user's process
-  // (SIGBUS).
+  // Allocate the blocks now: on a full disk, a write to a hole of a mapped file would kill the
+  // user's process with SIGBUS.
   if (int error = posix_fallocate(tail_file_, 0, format::tail_bytes)) {
     errno = error;
     return fail("no room on disk for", tail);
@@ -112,7 +112,7 @@ void Writer::define(format::Define what, std::uint64_t index, std::string_view p
     if (!payload.empty())
       std::memcpy(static_cast<void*>(next_ + 1), payload.data(), payload.size());
     std::memcpy(static_cast<void*>(next_), &head,
-                sizeof head);  // last: its presence vouches for the payload
+                sizeof head);  // last, because its presence means that the payload is complete
     next_ += units;
     if (next_ >= piece_end_) seal();
   } else if (next_ != nullptr) {
@@ -194,7 +194,7 @@ bool Writer::write_block(const void* units, std::size_t raw) {
 
 void Writer::stop(const std::string& why) {
   failure_ = why;
-  // For the reader: the process did not crash. There is no room for more than the number.
+  // Tells the reader that the process did not crash. There is only room for the error number.
   if (tail_ != nullptr) tail_->version |= static_cast<std::uint32_t>(errno & 0x7fff) << 16;
   next_ = end_ = nullptr;
   std::fprintf(stderr, "maya: recording %s stops here: %s; what was recorded before is kept\n",
@@ -227,7 +227,7 @@ void Writer::abandon() {
 
 bool Writer::rename(const std::string& path) {
   if (tail_ == nullptr || !is_own(path_, file_)) return false;
-  // link+unlink rather than rename: never replaces another rank's recording.
+  // link() and unlink() instead of rename(), which could replace another rank's recording.
   const std::string tail = path_ + ".tail", new_tail = path + ".tail";
   if (::link(path_.c_str(), path.c_str()) != 0) return false;
   if (!is_own(tail, tail_file_) || ::link(tail.c_str(), new_tail.c_str()) != 0) {

@@ -90,7 +90,7 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     prediction = done.prediction
     assert prediction["world_size"] == 1024 and prediction["step"]["ms"] > 0
     notes = " ".join(prediction["notes"])
-    assert "4 of 1024 ranks were recorded; each other rank is taken to do what the one at its place of the grid, 2 × 128 × 4" in notes
+    assert "4 of 1024 ranks were recorded; each other rank is assumed to do the same work as the recorded one at its place in the process grid, 2 × 128 × 4" in notes
     assert "not recorded (" not in notes
 
 

@@ -1,4 +1,4 @@
-// Recordings written down in tests, record by record:
+// Builds recordings in tests, record by record:
 //
 //   RecordingBuilder r(0, 2);                       // rank 0 of 2
 //   auto world = r.communicator(7, {0, 1});
@@ -27,7 +27,7 @@ class RecordingBuilder {
     recording_.complete = true;
   }
 
-  // Where the following records go, and the host time before each.
+  // Stream and thread of the following records, and the host time before each.
   RecordingBuilder& on(std::uint16_t stream) {
     stream_ = stream;
     return *this;
@@ -49,7 +49,7 @@ class RecordingBuilder {
     recording_.ops.push_back(std::move(op));
     return static_cast<std::uint32_t>(recording_.ops.size() - 1);
   }
-  // Equal ops share an entry, as in a real recording.
+  // Equal ops share one entry, as in a real recording.
   std::uint32_t kernel_op(std::int64_t ns, const std::string& name = "k",
                           std::uint32_t blocks = 0) {
     for (std::uint32_t i = 0; i < recording_.ops.size(); ++i) {
@@ -117,14 +117,14 @@ class RecordingBuilder {
   RecordingBuilder& push(const std::string& name) { return add(Kind::range_push, string(name)); }
   RecordingBuilder& pop() { return add(Kind::range_pop); }
 
-  // `ranks`: members as ranks of the job; this rank must be one.
+  // `ranks` are the members as ranks of the job. This rank must be one of them.
   std::uint16_t communicator(std::uint64_t id, const std::vector<std::int32_t>& ranks) {
     auto own = std::find(ranks.begin(), ranks.end(), recording_.identity.rank) - ranks.begin();
     recording_.communicators.push_back(
         {id, static_cast<std::int32_t>(own), static_cast<std::int32_t>(ranks.size()), 0, ""});
     return static_cast<std::uint16_t>(recording_.communicators.size() - 1);
   }
-  // Nodes: (record, nodes it waits for).
+  // Each node is a record and the nodes it depends on.
   std::uint32_t graph(std::vector<trace::GraphNode> nodes) {
     recording_.graphs.push_back({std::move(nodes)});
     return static_cast<std::uint32_t>(recording_.graphs.size() - 1);

@@ -1,5 +1,5 @@
-// A machine for tests on which an op takes as long as its size says, so that expected times can be
-// added up by hand: no call costs, no gaps, no slow-downs unless a test asks for them.
+// A machine for tests on which the duration of an op is its size, so that expected times can be
+// computed by hand. Calls take no time, and there are no gaps or slowdowns unless a test sets them.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class SizeNetwork final : public network::Network {
     return time(ns);
   }
 
-  // A byte per ns inside a node, half of that between nodes: alone, everything fills its ports.
+  // One byte per ns inside a node and half of that between nodes: a communication that runs alone
+  // saturates its ports.
   network::Ports port_capacity() const override { return {1, 1, 0.5, 0.5, 0, 0}; }
   network::Load load(const Collective& op, std::span<const std::int32_t> ranks,
                      std::int32_t) const override {
@@ -84,7 +85,7 @@ inline catalog::Cluster plain_cluster(int gpus = 1024) {
   c.gpu.sms = 100;
   c.gpu.max_threads_per_sm = 1024;
   c.gpu.max_blocks_per_sm = 1;
-  c.gpu.memory_gbps = 0;  // transfers take none
+  c.gpu.memory_gbps = 0;  // transfers take no memory bandwidth
   c.extra = {
       {"overlap.communication_slowdown", 0}, {"overlap.share_links", 0}, {"host.callback_us", 0.1}};
   return c;

@@ -14,8 +14,8 @@ int pick(std::mt19937& random, int below) {
   return static_cast<int>(random() % static_cast<unsigned>(below));
 }
 
-// Communicators every rank has: the world, its pair of neighbours, and the ranks a pair's width
-// apart.
+// The communicators of every rank: all ranks, its pair of neighbours, and the ranks at a stride of
+// two.
 struct Groups {
   std::vector<std::vector<std::int32_t>> of(int rank, int world) const {
     std::vector<std::int32_t> all, pair, column;
@@ -166,7 +166,7 @@ struct Writer {
   int rank, world;
 };
 
-// Everybody of a group takes part, whatever the action says.
+// In a collective every rank of the group takes part, regardless of Action::ranks.
 bool takes_part(const Action& a, int rank) {
   switch (a.what) {
     case What::collective:
@@ -208,7 +208,7 @@ Script random_script(std::mt19937& random, int length, bool spmd) {
     a.ranks = spmd ? ~0u : random();
     // Two pipeline stages: the halves of the ranks.
     if (staged && pick(random, 3) == 0) a.ranks = script.world == 4 ? 0x3 : 0x0f;
-    if (a.what == What::mark) a.ranks = ~0u;  // does not tell ranks apart, but has a host time
+    if (a.what == What::mark) a.ranks = ~0u;  // a mark does not prevent folding, but has host time
     a.thread = static_cast<std::uint8_t>(pick(random, 2));
     a.stream = static_cast<std::uint8_t>(pick(random, streams));
     a.group = static_cast<std::uint8_t>(pick(random, 3));

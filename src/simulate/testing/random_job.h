@@ -1,6 +1,6 @@
-// Random jobs as scripts: a list of actions that any number of ranks carry out in order. Leaving
-// out any action leaves a valid job, which is what makes shrinking simple. No job can deadlock:
-// whatever waits, waits for something earlier in the script.
+// Random jobs as scripts: a list of actions that any number of ranks execute in order. A script
+// stays valid if any action is removed, which makes it easy to reduce a failing one. No job can
+// deadlock, because every wait is for something earlier in the script.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Action {
     graph,
     mark
   } what{};
-  std::uint32_t ranks{};  // bit set: who does it (collectives: everybody of the group)
+  std::uint32_t ranks{};  // bit set of the ranks that do it (collectives: the whole group)
   std::uint8_t thread{}, stream{}, group{}, choice{};
   bool resumed{}, blocking{};
   std::uint16_t size{}, host{};
@@ -42,13 +42,13 @@ struct Action {
 
 struct Script {
   int world{1};
-  bool spmd{};  // all ranks do the same: the job folds
+  bool spmd{};  // all ranks do identical work, so the job can be folded
   std::vector<Action> actions;
 };
 
 Script random_script(std::mt19937& random, int length, bool spmd);
 std::vector<trace::Recording> recordings_of(const Script& script);
-// Record index of each rank at the middle of the script: a step boundary.
+// The record index of each rank at the middle of the script, which is a step boundary.
 std::vector<std::uint32_t> middles_of(const Script& script);
 catalog::Cluster random_cluster(std::mt19937& random, int world);
 std::string text(const Script& script);

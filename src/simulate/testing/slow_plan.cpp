@@ -43,7 +43,7 @@ class Writing {
     return static_cast<int>(nodes_.size() - 1);
   }
 
-  // A node at the end of a stream, ordered with the legacy default stream.
+  // Adds a node at the end of a stream, ordered with the legacy default stream.
   int on_stream(const Record& r, Node node) {
     StreamState& s = streams_[r.stream];
     s.legacy |= (r.flags & trace::legacy) != 0;

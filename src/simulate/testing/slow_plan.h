@@ -1,5 +1,5 @@
-// What there is to do, for the slow simulator: every piece of work of every rank as a node with
-// explicit predecessors, every host call with what it waits for.
+// The input of the slow simulator: the work of every rank as nodes with explicit predecessors, and
+// every host call with what it waits for.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ struct Node {
 
 struct Call {
   std::uint32_t rank{}, record{};
-  int before{-1};  // the thread's previous
+  int before{-1};  // the thread's previous call
   int resumed_after{-1};
   std::int64_t cpu{}, cost{};
-  int room{-1};  // node that must be done to make room in the queue
+  int room{-1};  // the node that has to end to make room in the launch queue
   std::vector<int> waits;
   std::int64_t issue{unknown}, end{unknown};
 };

@@ -42,7 +42,7 @@ class Slow {
  private:
   Node& node(int i) { return nodes_[static_cast<std::size_t>(i)]; }
 
-  // Times that follow from known times. True if there was one.
+  // Computes times that follow from known times. Returns true if there was one.
   bool deduce() {
     bool news = false;
     for (Call& c : calls_) {
@@ -96,7 +96,7 @@ class Slow {
     return news;
   }
 
-  // Copies that begin now.
+  // Starts the copies that can begin now.
   void grant() {
     for (auto [rank, device] : gpus_)
       for (int engine = 0; engine < 3; ++engine) {
@@ -119,8 +119,8 @@ class Slow {
       }
   }
 
-  // Max-min fair shares by the definition: all rates grow together until a port is full or a
-  // transfer is as fast as alone; those stop, the others go on.
+  // Max-min fair shares by definition: all rates grow together until a port is full or a transfer
+  // is as fast as it is alone. These transfers stop growing, the others continue.
   std::vector<std::uint32_t> port_shares(const std::vector<Node*>& transfers) const {
     std::vector<std::uint32_t> result(transfers.size(), one);
     if (transfers.size() < 2 || !model_.share_links) return result;
@@ -167,7 +167,7 @@ class Slow {
     return result;
   }
 
-  // From now_ to now_ + 1.
+  // Advances from now_ to now_ + 1.
   void tick() {
     for (auto& activity : activity_) activity.push_back(0);
     for (auto [rank, device] : gpus_) {

@@ -1,7 +1,7 @@
-// A second simulator: slow and obvious, to hold the fast one against.
+// A second simulator, slow and simple, to check the fast one.
 //
-// It knows nothing of lanes, tickets, folding or events: work is a list of nodes with explicit
-// predecessors, and time goes on by one nanosecond at a time. Every rank must be its own class.
+// It has no lanes, tickets, folding or events. Work is a list of nodes with explicit predecessors,
+// and time advances by one nanosecond at a time. Every rank must be its own class.
 #pragma once
 
 #include <cstdint>
