@@ -90,8 +90,8 @@ Result<Cluster> Catalog::cluster(
   std::string text(spec);
   constexpr std::size_t longest = 4096;  // of a path
   if (spec.size() > longest)
-    return Error{"a cluster's name of " + std::to_string(spec.size()) +
-                 " characters is none; `maya clusters` lists the known ones"};
+    return Error{"the name of the cluster has " + std::to_string(spec.size()) +
+                 " characters, which is too long; `maya clusters` lists the known ones"};
   if (is_path(spec)) {
     auto file = read_toml(text);
     if (!file) return file.error();
@@ -117,7 +117,7 @@ Result<Cluster> Catalog::cluster(
       cluster = *found;
       if (count) cluster.nodes = count;
     } else if (const Gpu* gpu = gpu_called(name, gpus_)) {
-      // A GPU by itself; with a count, that many in one machine.
+      // A single GPU or, with a count, that many in one machine.
       auto one = single_node(*gpu, count ? count : 1, known);
       if (!one) return one;
       cluster = *std::move(one);

@@ -30,7 +30,7 @@ std::string written(const std::string& text) {
   return path;
 }
 
-// The message of the error a user's file gives, "accepted" if it gives none.
+// The error message for a file of the user, or "accepted".
 std::string message(const std::string& text) {
   auto cluster = shipped().cluster(written(text));
   return cluster ? "accepted" : cluster.error().message;
@@ -40,7 +40,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Catalog, EveryNameOfTheDesignIsThere) {
+TEST(Catalog, HasAllExpectedGpusAndClusters) {
   for (const char* name : {"p100",
                            "v100-pcie-32gb",
                            "v100-sxm2-16gb",
@@ -80,9 +80,9 @@ TEST(Catalog, EveryNameOfTheDesignIsThere) {
 TEST(Catalog, FiguresArePlausible) {
   for (const Gpu& gpu : shipped().gpus()) {
     EXPECT_FALSE(gpu.marketing.empty()) << gpu.name;
-    // A part nobody rents out has no price; a price has a source.
+    // A GPU that is not offered for rent has no price; every price has a source.
     EXPECT_EQ(gpu.usd_per_hour > 0, !gpu.price_source.empty()) << gpu.name;
-    // The data sheet's bandwidth follows from clock (two transfers) and bus.
+    // The bandwidth of the data sheet follows from the clock (two transfers) and the bus width.
     double from_bus = gpu.memory_clock_mhz * 1e6 * 2 * gpu.memory_bus_bits / 8 / 1e9;
     EXPECT_NEAR(from_bus / gpu.memory_gbps, 1, 0.04) << gpu.name;
     // f32: two operations per core and clock.
@@ -95,14 +95,14 @@ TEST(Catalog, FiguresArePlausible) {
     EXPECT_NEAR(2e-6 * cores * gpu.sms * gpu.boost_clock_mhz / gpu.peak_tflops.at(DType::f32), 1,
                 0.1)
         << gpu.name;
-    // What boards lose under load follows from their power; those of which more is known say it.
+    // The sustained clock is derived from the power, except for boards for which it is known.
     EXPECT_TRUE(gpu.sustained_clock_mhz == 0 || gpu.sustained_clock_mhz > 0.5 * gpu.base_clock_mhz)
         << gpu.name;
     EXPECT_GT(gpu.tdp_watts, 0) << gpu.name;
   }
 }
 
-TEST(Catalog, ErrorCorrectionIsAFigureOfTheBoard) {
+TEST(Catalog, EccIsSetPerGpu) {
   auto has_it = [](const char* name) { return shipped().cluster(name)->gpu.ecc; };
   EXPECT_TRUE(has_it("t4"));        // 70 W
   EXPECT_FALSE(has_it("rtx3090"));  // 350 W
@@ -126,7 +126,7 @@ TEST(Catalog, SpecWithNodesAndGpu) {
   EXPECT_EQ(four->intra.name, "pcie");
 }
 
-TEST(Catalog, NamesAsPeopleWriteThem) {
+TEST(Catalog, AliasesAndSpellingsAreFound) {
   for (auto [written, name] : std::initializer_list<std::pair<const char*, const char*>>{
            {"h100", "h100-sxm"},
            {"H100", "h100-sxm"},
@@ -144,7 +144,7 @@ TEST(Catalog, NamesAsPeopleWriteThem) {
   ASSERT_TRUE(cluster);
   EXPECT_EQ(cluster->name, "dgx-h100");
   EXPECT_EQ(cluster->nodes, 2);
-  // Of two GPUs with one name the second could never be meant.
+  // Names are unique: otherwise one of two GPUs could not be selected.
   for (const Gpu& gpu : shipped().gpus()) {
     std::stringstream names(gpu.name + "," + gpu.also);
     for (std::string name; std::getline(names, name, ',');) {
@@ -190,7 +190,7 @@ TEST(Catalog, OverridesReachEveryPart) {
                   "no pair of nodes could reach"));
 }
 
-TEST(Catalog, UserFileOfFifteenLines) {
+TEST(Catalog, ReadsAClusterFileOfTheUser) {
   auto cluster = shipped().cluster(written(R"(gpu = "h100-sxm"
 host = "dgx-h100"
 gpus_per_node = 8
@@ -231,7 +231,7 @@ f32 = 40.1
 f16 = 80.2
 )";
 
-TEST(Catalog, GpuOfTenNumbers) {
+TEST(Catalog, ReadsAGpuFileWithTenFigures) {
   const std::string path = written(kTenNumbers);
   auto gpu = shipped().gpu(path);
   ASSERT_TRUE(gpu) << gpu.error().message;
@@ -248,20 +248,20 @@ TEST(Catalog, GpuOfTenNumbers) {
   EXPECT_EQ(swapped->gpu.sms, 60);
 }
 
-TEST(Catalog, GpuFilesSayWhatIsMissing) {
-  auto said = [](const std::string& text) {
+TEST(Catalog, ErrorNamesTheMissingKeyOfAGpuFile) {
+  auto error_of = [](const std::string& text) {
     auto gpu = shipped().gpu(written(text));
     return gpu ? "accepted" : gpu.error().message;
   };
   std::string less = kTenNumbers;
   less.erase(less.find("memory_gbps"), std::string("memory_gbps = 672\n").size());
-  EXPECT_TRUE(has(said(less), "'memory_gbps' is missing")) << said(less);
-  EXPECT_TRUE(has(said("name = \"t4\"\n" + std::string(kTenNumbers)), "another name"));
-  EXPECT_TRUE(has(said("gpu = \"t4\"\n"), "data sheet with"));
+  EXPECT_TRUE(has(error_of(less), "'memory_gbps' is missing")) << error_of(less);
+  EXPECT_TRUE(has(error_of("name = \"t4\"\n" + std::string(kTenNumbers)), "another name"));
+  EXPECT_TRUE(has(error_of("gpu = \"t4\"\n"), "data sheet with"));
   EXPECT_TRUE(has(shipped().gpu("rtx4070").error().message, "TOML file"));
 }
 
-TEST(Catalog, BadFilesNameLineKeyAndFix) {
+TEST(Catalog, ErrorsOfBadFilesNameLineKeyAndFix) {
   EXPECT_TRUE(has(message("gpus = \"h100-sxm\"\n"), "the key 'gpu' is missing"));
   auto unknown = message("gpu = \"h100-sxm\"\ngpus_per_nod = 8\n");
   EXPECT_TRUE(has(unknown, ":2: ") && has(unknown, "gpus_per_nod") &&
@@ -285,8 +285,8 @@ TEST(Catalog, BadFilesNameLineKeyAndFix) {
       has(message("gpu = \"a100-80gb-sxm\"\n[network]\noversubscription = 0.5\n"), "at least 1"));
 }
 
-// Whatever a damaged file holds, reading it ends in a cluster or in a message.
-TEST(Catalog, DamagedFilesEndInAMessage) {
+// Reading a damaged file returns a cluster or an error and never crashes.
+TEST(Catalog, DamagedFilesDoNotCrash) {
   const std::string good =
       "gpu = \"h100-sxm\"\nnodes = 4\ngpus_per_node = 8\n[network]\nnvswitch = true\n"
       "nic_gbps = \"400 Gb/s\"\nnics_per_node = 8\nfabric = \"roce\"\noversubscription = 2.5\n";
@@ -322,7 +322,7 @@ TEST(Catalog, DamagedFilesEndInAMessage) {
   }
 }
 
-TEST(Flat, ReadsBackExactly) {
+TEST(Flat, ParsesToTheSameCluster) {
   for (const char* spec : {"dgx-h100:4", "p4de:2", "t4"}) {
     auto cluster = shipped().cluster(spec);
     ASSERT_TRUE(cluster);
@@ -341,7 +341,7 @@ TEST(Flat, ReadsBackExactly) {
   EXPECT_TRUE(has(parse_flat("nodes=two\n").error().message, "bad value"));
 }
 
-TEST(Draw, ShowsWhatMatters) {
+TEST(Draw, ShowsNodesLinksAndNetwork) {
   std::string text = draw(*shipped().cluster("dgx-h100:4"));
   EXPECT_TRUE(has(text, "4 nodes of 8 × h100-sxm = 32 GPUs"));
   EXPECT_TRUE(has(text, "NVSwitch, 450 GB/s"));
@@ -349,7 +349,7 @@ TEST(Draw, ShowsWhatMatters) {
   EXPECT_TRUE(has(draw(*shipped().cluster("pcie-8xrtx3090")), "PCIe, 31.5 GB/s"));
 }
 
-TEST(Directory, VariableWins) {
+TEST(Directory, EnvironmentVariableHasPriority) {
   setenv("MAYA_CATALOG", "/nonexistent", 1);
   EXPECT_TRUE(has(Catalog::load().error().message, "MAYA_CATALOG is '/nonexistent'"));
   unsetenv("MAYA_CATALOG");

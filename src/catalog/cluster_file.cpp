@@ -30,7 +30,7 @@ Status load_model(Cluster& cluster, const Known& known) {
   return {};
 }
 
-// Taking another GPU keeps the machine but not the links that belonged to the old GPU.
+// Replaces the GPU. The machine stays the same, except for the links that belonged to the old GPU.
 void exchange_gpu(Cluster& cluster, const Gpu& gpu) {
   bool had_nvlink = cluster.gpu.nvlink_gbps > 0;
   cluster.gpu = gpu;
@@ -96,7 +96,7 @@ Result<Cluster> cluster_of(const TomlFile& file, const Known& known) {
   if (!started) return started;
   Cluster cluster = *std::move(started);
   auto is_model = [](const Entry& e) { return e.key.starts_with("network.model."); };
-  // The model's numbers depend on the fabric, so the plain keys come first.
+  // The parameters of the network model depend on the fabric, so the other keys come first.
   for (const Entry& entry : file.entries) {
     if (entry.key == "gpu" || entry.key == "base" || entry.key == "host" || is_model(entry))
       continue;
@@ -109,7 +109,7 @@ Result<Cluster> cluster_of(const TomlFile& file, const Known& known) {
       status = set_cluster(cluster, entry.key, entry.value);
     if (!status) return Error{where(file, entry) + status.error().message};
   }
-  // Else the numbers are read when the cluster is asked for: most of the catalogue never is.
+  // Without such keys the parameters are read only when the cluster is used.
   if (std::any_of(file.entries.begin(), file.entries.end(), is_model))
     if (auto status = load_model(cluster, known); !status) return status.error();
   for (const Entry& entry : file.entries)
@@ -130,7 +130,7 @@ Result<Cluster> single_node(const Gpu& gpu, int count, const Known& known) {
   cluster.host = *host;
   cluster.gpus_per_node = count;
   cluster.fabric = "none";
-  // SXM parts sit on a board with NVLink; a PCIe card's bridge is not there unless described.
+  // SXM GPUs are on a board with NVLink. PCIe cards have no bridge unless the file describes one.
   if (count > 1 && gpu.nvlink_gbps > 0 && gpu.name.find("sxm") != std::string::npos) {
     cluster.nvlink_domain = count;
     cluster.nvswitch = gpu.capability_major >= 8;

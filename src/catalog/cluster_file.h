@@ -1,4 +1,4 @@
-// From a cluster's description (a file, a name, a GPU) to a resolved Cluster.
+// Makes a Cluster from a description: a file, a name or a GPU.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace maya::catalog {
 
-// What a description may refer to.
+// The parts that a description may refer to.
 struct Known {
   std::string directory;
   const std::vector<Gpu>& gpus;
@@ -21,14 +21,14 @@ struct Known {
 
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
-// A file of catalog/clusters or a user's: `gpu` or `base`, then anything that differs.
+// From a file of catalog/clusters or of the user, with `gpu` or `base` and the keys that differ.
 Result<Cluster> cluster_of(const TomlFile& file, const Known& known);
-// `count` GPUs of one kind in one machine.
+// A machine with `count` GPUs of one kind.
 Result<Cluster> single_node(const Gpu& gpu, int count, const Known& known);
-// Reads the network model's numbers, then --set: gpu=NAME, host=NAME, gpu.…, host.…, network.…,
-// nodes, gpus_per_node, ….
+// Reads the parameters of the network model, then applies --set: gpu=NAME, host=NAME, gpu.…,
+// host.…, network.…, nodes, gpus_per_node, ….
 Status apply(Cluster& cluster, const Overrides& overrides, const Known& known);
-// Fills what follows from the rest, then checks the whole.
+// Fills in derived values and checks the result.
 Status finish(Cluster& cluster);
 
 }  // namespace maya::catalog

@@ -28,7 +28,7 @@ Result<std::string> find_directory() {
   std::error_code ignored;
   Dl_info info{};
   fs::path binary;
-  // dladdr answers for an executable as well as for the shared library this ended up in.
+  // dladdr works for an executable and for a shared library.
   if (dladdr(reinterpret_cast<void*>(&find_directory), &info) && info.dli_fname)
     binary = fs::canonical(info.dli_fname, ignored);
   if (binary.empty()) binary = fs::canonical("/proc/self/exe", ignored);

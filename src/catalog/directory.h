@@ -1,4 +1,4 @@
-// Where the catalogue's files are.
+// Finds the files of the catalogue.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace maya::catalog {
 
-// MAYA_CATALOG, then beside the binary this code is in (an installation, a Python wheel, a source
-// tree), then the tree it was built from.
+// Looks in $MAYA_CATALOG, then beside the binary that contains this code (an installation, a Python
+// wheel, a build tree), then in the source tree it was built from.
 Result<std::string> find_directory();
 
 }  // namespace maya::catalog

@@ -54,7 +54,7 @@ std::string draw(const Cluster& c) {
                        c.nics_per_node, c.nic.gbps * 8, c.fabric,
                        c.nic.name.empty() ? "" : " (" + c.nic.name + ")",
                        c.nic.gbps * c.nics_per_node);
-    if (c.rail_optimized) out += "        │ rails: card i of every node meets on leaf i\n";
+    if (c.rail_optimized) out += "        │ rails: card i of every node is connected to leaf i\n";
     if (c.gpus_per_leaf > 0) out += fmt::format("  ══════╧══ leaf: {} GPUs ══\n", c.gpus_per_leaf);
     if (c.oversubscription > 1)
       out += fmt::format("  ══════╧══ spine, {:g} : 1 oversubscribed ══\n", c.oversubscription);

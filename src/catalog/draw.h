@@ -1,4 +1,4 @@
-// A cluster as a drawing in text, for `maya clusters NAME`.
+// Draws a cluster as text, for `maya clusters NAME`.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The fields of the catalogue's structs, once: the TOML loader, --set and the flat file all go
-// through these lists, so a field added here can be read, overridden and handed to a training
-// process at the same time. f(key, member, unit).
+// Lists the fields of the catalogue's structs. The TOML loader, --set and the flat file all use
+// these lists, so a field that is added here can be read, overridden and passed to a training
+// process. Each function calls f(key, member, unit) for every field.
 #pragma once
 
 #include "maya/catalog.h"
@@ -15,7 +15,7 @@ enum class Unit {
   mhz,
   bytes,
   gbytes,  // 1e9 bytes per second
-  gbits,   // 1e9 bits per second in files (as network cards are named), bytes in memory
+  gbits,   // 1e9 bits per second in files (usual for network cards), bytes in memory
   us,
   watts,
   usd,
@@ -59,7 +59,7 @@ void each_host(S& h, F&& f) {
   f("pcie_gbps", h.pcie_gbps, Unit::gbytes);
 }
 
-// The cluster's own keys; `gpu` and `host` are names in files and tables in overrides.
+// The keys of the cluster itself. `gpu` and `host` are names in files and tables in overrides.
 template <class S, class F>
 void each_cluster(S& c, F&& f) {
   f("name", c.name, Unit::text), f("gpus_per_node", c.gpus_per_node, Unit::count);

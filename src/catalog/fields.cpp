@@ -15,7 +15,7 @@ Status wrong(std::string_view key, const Value& value, const std::string& expect
   return Error{std::string(key) + ": expected " + expected + ", found " + describe(value)};
 }
 
-// The assigner of one visit over each_*: remembers what happened.
+// Assigns a value while visiting the fields with each_*, and remembers the result.
 struct Setter {
   std::string_view key;
   const Value& value;

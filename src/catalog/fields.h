@@ -1,5 +1,5 @@
-// Setting a field of the catalogue by its key, strictly: an unknown key or a value of another kind
-// is an error that says what is known or expected.
+// Sets a field of the catalogue by its key. An unknown key or a value of the wrong type is an error
+// that lists the known keys or the expected type.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace maya::catalog {
 
-// Keys as in the file: "sms", "peak_tflops.bf16". `source` and `sources.*` are texts for readers.
+// Keys are as in the file: "sms", "peak_tflops.bf16". `source` and `sources.*` are ignored.
 Status set_gpu(Gpu& gpu, std::string_view key, const Value& value);
 Status set_host(Host& host, std::string_view key, const Value& value);
-// The cluster's own keys and "network.…"; further numbers under "network.model." go to `extra`
-// without that prefix, and must be known there (the files of catalog/network name them).
+// The keys of the cluster itself and "network.…". Numbers under "network.model." are stored in
+// `extra` without that prefix; their keys must exist in the files of catalog/network.
 Status set_cluster(Cluster& cluster, std::string_view key, const Value& value);
 
 Result<Gpu> gpu_of(const TomlFile& file);

@@ -1,5 +1,5 @@
-// A resolved cluster as key=value lines: the launcher writes it, the preloaded device library reads
-// it in the training process, where TOML and the catalogue's folder have no place.
+// A resolved cluster as key=value lines. The launcher writes it, and the preloaded device library
+// reads it in the training process, which has no TOML parser and no access to the catalogue.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace maya::catalog {
 
 std::string to_flat(const Cluster& cluster);
-// Unknown keys and damaged lines are errors that give the line.
+// Unknown keys and damaged lines are errors that contain the line number.
 Result<Cluster> parse_flat(std::string_view text);
 
 }  // namespace maya::catalog

@@ -21,8 +21,8 @@ double peak(const Gpu& gpu, DType type) {
   return found == gpu.peak_tflops.end() ? 0 : found->second;
 }
 
-// The same capability first, then the same architecture, then the nearest generation; among those
-// the one of like size.
+// Prefers the same compute capability, then the same architecture, then the nearest generation, and
+// among those the most similar size.
 const Gpu& most_like(const Gpu& gpu, const std::vector<Gpu>& known) {
   auto distance = [&](const Gpu& other) {
     const double generation = std::abs(10 * gpu.capability_major + gpu.capability_minor -
@@ -59,8 +59,8 @@ void complete(Gpu& gpu, const Gpu& like) {
   if (gpu.base_clock_mhz <= 0)
     gpu.base_clock_mhz = gpu.boost_clock_mhz * like.base_clock_mhz / like.boost_clock_mhz;
   if (gpu.marketing.empty()) gpu.marketing = "NVIDIA " + gpu.name;
-  // Rates not given stand to the given ones as on the like part: tensor cores' to f16, others to
-  // f32.
+  // Rates that are not given are scaled from those of the similar GPU: rates of tensor cores with
+  // f16, others with f32.
   for (auto [type, rate] : like.peak_tflops) {
     if (gpu.peak_tflops.count(type)) continue;
     const DType reference =
@@ -96,7 +96,7 @@ Result<Gpu> user_gpu(const TomlFile& file, const std::vector<Gpu>& known) {
     return Error{file.path + ": the key '" + key +
                  "' is missing or zero; a GPU's data sheet here has at least " + kTen};
   };
-  // A name of the catalogue would take that part's fitted models.
+  // A GPU with a name of the catalogue would use the fitted models of that GPU.
   if (std::any_of(known.begin(), known.end(), [&](const Gpu& g) { return g.name == given.name; }))
     return Error{file.path + ": the catalogue has a GPU called '" + given.name +
                  "'; give yours another name"};

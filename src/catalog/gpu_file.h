@@ -1,4 +1,5 @@
-// A GPU the catalogue does not have, from a file of its data sheet: about ten numbers are enough.
+// Reads a GPU that is not in the catalogue from a file with figures of its data sheet. About ten
+// figures are enough.
 #pragma once
 
 #include <string_view>
@@ -9,14 +10,15 @@
 
 namespace maya::catalog {
 
-// A GPU may be written where a name goes: a path, which ends in .toml or has a slash.
+// Whether a GPU is given as a path and not as a name: it ends in .toml or contains a slash.
 bool is_path(std::string_view spec);
-// True of a file that describes a GPU, not a cluster.
+// Whether a file describes a GPU and not a cluster.
 bool describes_gpu(const TomlFile& file);
-// The GPU of a user's file. What a data sheet does not say (shared memory, registers, a context's
-// size, rates of further types) comes from the known part most like it.
+// The GPU of a user's file. Figures that a data sheet does not have (shared memory, registers, size
+// of a context, rates of other types) are copied from the most similar known GPU.
 Result<Gpu> user_gpu(const TomlFile& file, const std::vector<Gpu>& known);
-// A name of `known`, or the path of a user's file (relative to `beside`'s folder if that is given).
+// `spec` is a name in `known` or the path of a user's file (relative to the folder of `beside`, if
+// given).
 Result<Gpu> find_gpu(std::string_view spec, const std::vector<Gpu>& known,
                      const std::string& beside = "");
 

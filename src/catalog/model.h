@@ -1,4 +1,4 @@
-// The numbers of the network model (catalog/network/*.toml) that hold for one cluster.
+// The parameters of the network model (catalog/network/*.toml) for one cluster.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@
 
 namespace maya::catalog {
 
-// nccl.toml, gpu-<architecture>.toml, gpu-<name>.toml, fabric-<fabric>.toml of directory/network: a
-// later file replaces what an earlier one says, and may not bring keys that nccl.toml does not
-// know.
+// Reads nccl.toml, gpu-<architecture>.toml, gpu-<name>.toml and fabric-<fabric>.toml of
+// directory/network. A later file overrides an earlier one and may only have keys that are in
+// nccl.toml.
 Result<std::map<std::string, double>> model_numbers(const std::string& directory, const Gpu& gpu,
                                                     const std::string& fabric);
 

@@ -1,5 +1,5 @@
-// The names people write for what the catalogue knows: "H100", "RTX 4090", "DGX A100". Case, blanks
-// and hyphens do not count, nor does the brand before a GPU's name.
+// Finds GPUs by the names that people use: "H100", "RTX 4090". Case, blanks, hyphens and the brand
+// before the name are ignored.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace maya::catalog {
 
-// By its name, by what else it is called, or by the name it is sold under, in this order; null when
-// there is none.
+// Compares with the name, then with aliases, then with the marketing name. Null if there is no such
+// GPU.
 const Gpu* gpu_called(std::string_view name, const std::vector<Gpu>& known);
 const Cluster* cluster_called(std::string_view name, const std::vector<Cluster>& known);
 

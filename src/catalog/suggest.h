@@ -1,4 +1,4 @@
-// "did you mean …?" for a misspelled name.
+// Suggestions for misspelled names: "did you mean …?"
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace maya::catalog {
 
-// ": did you mean h100-sxm or h100-pcie?"; when nothing is near, `elsewhere`, which says where to
-// look, or else the list of all names.
+// Returns ": did you mean h100-sxm or h100-pcie?". If no name is similar, returns `elsewhere`,
+// which says where to look, or if that is empty the list of all names.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known,
                        const std::string& elsewhere = {});
 

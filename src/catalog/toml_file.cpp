@@ -12,7 +12,7 @@ std::string at(const std::string& path, const toml::source_region& where) {
   return path + ":" + std::to_string(where.begin.line) + ": ";
 }
 
-// The error's text, empty when the whole table could be read.
+// Returns an error message, or an empty string.
 std::string flatten(const toml::table& table, const std::string& prefix, TomlFile& file) {
   for (const auto& [key, node] : table) {
     std::string name = prefix + std::string(key.str());
@@ -51,7 +51,7 @@ Result<TomlFile> parse_toml(std::string_view text, const std::string& path) {
 }
 
 Result<TomlFile> read_toml(const std::string& path) {
-  // The catalogue's largest file has a few KB; a name that leads elsewhere is not read for long.
+  // The largest file of the catalogue has a few KB. The limit protects against wrong paths.
   constexpr std::size_t most = 1 << 20;
   auto text = base::read_file(path, most);
   if (!text) return Error{text.error().message + "; check the path and its permissions"};

@@ -1,4 +1,4 @@
-// A TOML file as a flat list of dotted keys with their lines. The only place that knows toml++.
+// A TOML file as a flat list of dotted keys with their line numbers.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct TomlFile {
 };
 
 Result<TomlFile> read_toml(const std::string& path);
-// `path` is for messages only.
+// `path` is used in messages only.
 Result<TomlFile> parse_toml(std::string_view text, const std::string& path);
 
 }  // namespace maya::catalog

@@ -1,8 +1,8 @@
-// toml++, included the same way everywhere: it is header-only, so two files that configure it
-// differently would silently mix two libraries.
+// Includes toml++ with the same configuration everywhere. It is header-only: two files that
+// configure it differently would violate the one-definition rule.
 //
-// toml++ asserts on some damaged input instead of reporting it; as an exception it is a message
-// too. Callers catch what is thrown.
+// toml++ fails an assertion on some damaged input. Here the assertion throws an exception, which
+// callers must catch.
 #pragma once
 
 #include <stdexcept>

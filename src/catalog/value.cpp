@@ -62,7 +62,7 @@ std::optional<double> with_suffix(std::string_view text, const Suffix (&suffixes
   return std::nullopt;
 }
 
-// The value in the unit of memory: GB/s for both kinds of bandwidth.
+// The value in the unit of the field: GB/s for both kinds of bandwidth.
 std::optional<double> number(const Value& value, Unit unit) {
   std::optional<double> v;
   if (auto* plain = std::get_if<double>(&value)) {

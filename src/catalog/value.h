@@ -1,4 +1,4 @@
-// A value as a file or --set gives it, and its way into a typed field with a unit.
+// A value from a file or from --set, and its conversion to a typed field with a unit.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace maya::catalog {
 
 using Value = std::variant<double, bool, std::string>;
 
-// "true", "1.5", "400 Gb/s": what --set wrote, in the type TOML would have given it.
+// Converts text of --set ("true", "1.5", "400 Gb/s") to the type that it would have in TOML.
 Value value_of_text(std::string_view text);
 
-// Empty on success, else what was expected: "a bandwidth in GB/s such as 900, …".
+// Returns an empty string on success, else what was expected: "a bandwidth in GB/s such as 900, …".
 std::string assign(std::string& to, const Value& value, Unit unit);
 std::string assign(bool& to, const Value& value, Unit unit);
 std::string assign(int& to, const Value& value, Unit unit);

@@ -17,13 +17,14 @@ void put_first(Environment& environment, const std::string& name, const std::str
   value = value.empty() ? directory : directory + ":" + value;
 }
 
-// LD_PRELOAD separates with spaces and colons and knows no quoting. A path with a space still works
-// by its bare name, found through LD_LIBRARY_PATH; a colon separates there too.
+// LD_PRELOAD is separated by spaces and colons and has no quoting. For a path with a space the file
+// name alone is used, which is found through LD_LIBRARY_PATH. A path with a colon cannot be used,
+// because LD_LIBRARY_PATH is separated by colons too.
 Result<std::string> preload_list(const Installation& installation) {
   const std::string& directory = installation.libraries;
   if (directory.find_first_of(":;") != std::string::npos) {
     return Error{fmt::format(
-        "the emulated libraries lie in {}, and the loader cannot preload from a path with "
+        "the emulated libraries are in {}, and the loader cannot preload from a path with "
         "a colon or semicolon; move the installation",
         directory)};
   }
@@ -35,8 +36,8 @@ Result<std::string> preload_list(const Installation& installation) {
   return fmt::format("{}", fmt::join(names, ":"));
 }
 
-// What serving engines and their kernel libraries compile and measure is kept in caches of their
-// own. Choices that were timed on an emulated GPU must not be read by a run on a real one.
+// Serving engines and their kernel libraries cache what they compile and measure. Results that were
+// measured on an emulated GPU must not be used by a run on a real one.
 void keep_caches_apart(Environment& user, const std::string& run_directory) {
   const std::string caches = run_directory + "/caches";
   static constexpr struct {
@@ -48,8 +49,8 @@ void keep_caches_apart(Environment& user, const std::string& run_directory) {
                     {"DG_JIT_CACHE_DIR", "/deep_gemm"},
                     {"TILELANG_CACHE_DIR", "/tilelang"}};
   for (const auto& [variable, folder] : redirected) user.emplace(variable, caches + folder);
-  // FlashInfer's holds what nvcc made of its sources, minutes of work and nothing that was timed:
-  // all runs on emulated GPUs share one.
+  // FlashInfer's cache contains compiled code, which takes minutes to build, and no measurements.
+  // All runs on emulated GPUs share it.
   std::string shared = caches;
   if (const auto home = user.find("HOME"); home != user.end() && !home->second.empty())
     shared = home->second + "/.cache/maya";
@@ -73,7 +74,7 @@ Environment current_environment() {
 }
 
 Result<Environment> training_environment(Environment user, const Installation& installation,
-                                         const Settings& settings) {
+                                         const EnvironmentSettings& settings) {
   auto preload = preload_list(installation);
   if (!preload) return preload.error();
   put_first(user, "LD_PRELOAD", *preload);
@@ -81,9 +82,10 @@ Result<Environment> training_environment(Environment user, const Installation& i
   if (!user.contains("PATH")) user["PATH"] = "/usr/local/bin:/usr/bin:/bin";
   put_first(user, "PATH", installation.programs);
   user["TRITON_LIBCUDA_PATH"] = installation.libraries;
-  // Header-only NVTX asks this variable where its tool is; a user's own tool stays.
+  // Header-only NVTX finds its tool through this variable. A tool of the user is kept.
   user.emplace("NVTX_INJECTION64_PATH", installation.libraries + "/libnvToolsExt.so.1");
-  // What our NVRTC "compiles" has no code: it must not stay in a cache that runs on GPUs read.
+  // The output of the emulated NVRTC contains no code and must not be in a cache that runs on real
+  // GPUs use.
   user["USE_PYTORCH_KERNEL_CACHE"] = "0";
   user["CUPY_CACHE_IN_MEMORY"] = "1";
   keep_caches_apart(user, settings.run_directory);
@@ -94,8 +96,8 @@ Result<Environment> training_environment(Environment user, const Installation& i
     user.erase(name);
   if (!settings.ranks.empty()) user["MAYA_RANKS"] = settings.ranks;
   if (!settings.places.empty()) user["MAYA_PLACES"] = settings.places;
-  // Large communicators are made from an id of every 128th rank; here only some ranks are there to
-  // make one, the first always.
+  // torch makes large communicators from ids of every 128th rank. If only some ranks run, the first
+  // rank, which always runs, makes the only id.
   if (!settings.ranks.empty()) user.emplace("TORCH_NCCL_RANKS_PER_ROOT", "4194304");
   if (settings.rendezvous_port) {
     user.emplace("PET_MASTER_PORT", std::to_string(settings.rendezvous_port));
@@ -120,14 +122,13 @@ std::vector<PreloadRemark> preload_remarks(const Environment& user) {
                          [&](const char* start) { return name.rfind(start, 0) == 0; });
     };
     if (starts_with_any({"libasan", "libtsan", "libhwasan", "libmsan"})) {
-      remarks.push_back(
-          {fmt::format(
-               "LD_PRELOAD names {}, which refuses to start behind other libraries; under `maya "
-               "run` leave the sanitizer out",
-               path),
-           true});
+      remarks.push_back({fmt::format("LD_PRELOAD contains {}, which must be loaded first and "
+                                     "refuses to start; do not use "
+                                     "the sanitizer with `maya run`",
+                                     path),
+                         true});
     } else if (starts_with_any({"libmaya_device"})) {
-      remarks.push_back({fmt::format("LD_PRELOAD already names {}: this is a `maya run` inside "
+      remarks.push_back({fmt::format("LD_PRELOAD already contains {}: this is a `maya run` inside "
                                      "another, and the inner one "
                                      "records",
                                      path),
@@ -136,8 +137,8 @@ std::vector<PreloadRemark> preload_remarks(const Environment& user) {
                                 "libcufft", "libcurand", "libcusolver", "libcusparse", "libnvrtc",
                                 "libnvidia-ml", "libcupti"})) {
       remarks.push_back(
-          {fmt::format("LD_PRELOAD names {}; the emulated library of that kind answers before it",
-                       path),
+          {fmt::format(
+               "LD_PRELOAD contains {}; the emulated library of the same kind is used first", path),
            true});
     } else {
       kept.push_back(path);

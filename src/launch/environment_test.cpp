@@ -10,7 +10,7 @@ const Installation installation{"/opt/maya",
                                 "/opt/maya/libexec",
                                 {"/opt/maya/lib/libmaya_device.so", "/opt/maya/lib/libcuda.so.1"}};
 
-TEST(Environment, OursComeFirstAndTheUsersStay) {
+TEST(Environment, EmulatedLibrariesComeFirstAndThoseOfTheUserAreKept) {
   auto made = training_environment({{"LD_PRELOAD", "/usr/lib/libjemalloc.so"},
                                     {"PATH", "/usr/bin"},
                                     {"LD_LIBRARY_PATH", "/x"},
@@ -29,7 +29,7 @@ TEST(Environment, OursComeFirstAndTheUsersStay) {
   EXPECT_EQ(made->at("A"), "b");
 }
 
-TEST(Environment, AUsersPortIsKept) {
+TEST(Environment, PortOfTheUserIsKept) {
   auto made = training_environment({{"PET_MASTER_PORT", "29500"}}, installation,
                                    {"/runs/1", "/opt/catalog", 4000});
   EXPECT_EQ(made->at("PET_MASTER_PORT"), "29500");
@@ -45,7 +45,7 @@ TEST(Environment, CachesOfServingEnginesStayInTheRunDirectoryUnlessTheUserNamesT
   EXPECT_EQ(made->at("DG_JIT_CACHE_DIR"), "/runs/1/caches/deep_gemm");
 }
 
-TEST(Environment, ASpaceInThePathIsFoundByBareName) {
+TEST(Environment, PathWithASpaceUsesFileNames) {
   Installation spaced = installation;
   spaced.libraries = "/opt/my tools/lib";
   auto made = training_environment({}, spaced, {"/runs/1", "/opt/catalog", 0});
@@ -54,13 +54,13 @@ TEST(Environment, ASpaceInThePathIsFoundByBareName) {
   EXPECT_EQ(made->at("LD_LIBRARY_PATH"), "/opt/my tools/lib");
 }
 
-TEST(Environment, AColonInThePathIsRefused) {
+TEST(Environment, PathWithAColonIsRejected) {
   Installation bad = installation;
   bad.libraries = "/opt/a:b/lib";
   EXPECT_FALSE(training_environment({}, bad, {"/runs/1", "/opt/catalog", 0}));
 }
 
-TEST(Environment, SaysWhatAUserPreloads) {
+TEST(Environment, RemarksOnPreloadedLibrariesOfTheUser) {
   EXPECT_TRUE(preload_remarks({}).empty());
   auto remarks =
       preload_remarks({{"LD_PRELOAD", "/x/libjemalloc.so.2 /y/libasan.so.8:/z/libcudart.so.12"}});

@@ -29,7 +29,7 @@ std::string on_path(const std::string& name, const std::string& search_path) {
   return "";
 }
 
-// PT_INTERP of a 64-bit ELF file; empty when it has none or is no ELF file.
+// PT_INTERP of a 64-bit ELF file; empty if it has none or is not an ELF file.
 std::string elf_interpreter(std::ifstream& file) {
   Elf64_Ehdr header{};
   file.seekg(0);

@@ -1,5 +1,5 @@
-// What the first word of a command is: found on PATH as a shell would, and fit for preloading or
-// not.
+// Finds the program of a command as a shell would, and checks that libraries can be preloaded into
+// it.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@ struct Executable {
   std::string loader;       // ELF interpreter of the program; empty: statically linked
 };
 
-// `search_path` is PATH's value. Errors: not found, a directory, not executable, and programs whose
-// loader ignores LD_PRELOAD (set-user-ID of another user) or is not glibc's (musl).
+// `search_path` is the value of PATH. Errors: not found, a directory, not executable, a program
+// whose loader ignores LD_PRELOAD (set-user-ID of another user), or one that is linked against
+// musl.
 Result<Executable> find_executable(const std::string& name, const std::string& search_path);
 
 }  // namespace maya::launch

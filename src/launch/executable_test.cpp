@@ -40,7 +40,7 @@ TEST_F(ExecutableTest, FindsTheInterpreterOfAScript) {
   EXPECT_EQ(found->interpreter, "/bin/sh");
 }
 
-TEST_F(ExecutableTest, SaysWhatIsWrong) {
+TEST_F(ExecutableTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(find_executable("no-such-program", "/bin").error().message,
             "command not found: 'no-such-program' is not on PATH");
   EXPECT_NE(find_executable(file("t.py", "print(1)\n", 0644), "")
@@ -54,7 +54,7 @@ TEST_F(ExecutableTest, SaysWhatIsWrong) {
       std::string::npos);
 }
 
-TEST_F(ExecutableTest, RefusesMusl) {
+TEST_F(ExecutableTest, RejectsMusl) {
   // The smallest ELF file with an interpreter: a header, one PT_INTERP segment, the name.
   std::string name("/lib/ld-musl-x86_64.so.1\0", 25);
   std::string elf(64 + 56, '\0');

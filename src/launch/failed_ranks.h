@@ -1,4 +1,4 @@
-// Ranks that ended with an error, as they said themselves (session/departure.cpp).
+// Ranks that ended with an error, as they reported it themselves (session/departure.cpp).
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ struct FailedRank {
   std::string error;  // the line it printed; may be empty
 };
 
-// The one that failed first, unless it was started again.
+// The rank that failed first, unless it was started again.
 std::optional<FailedRank> first_failed_rank(const std::string& run_directory);
 
 // "rank 3 failed first, with code 1: ValueError: no such layer"

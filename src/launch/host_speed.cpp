@@ -74,7 +74,7 @@ double host_benchmark_us() {
     for (std::uint32_t code : program) actions[code & 7](machine, code);
     best = std::min(best, now_ns() - begin);
   }
-  // The result is used, so that none of it can be left out.
+  // Uses the result, so that the compiler cannot remove the benchmark.
   volatile std::uint64_t keep = machine.registers[3];
   static_cast<void>(keep);
   return static_cast<double>(best) / 1e3;

@@ -1,12 +1,13 @@
-// How fast this machine runs code of the kind that stands between two launches.
+// Measures how fast this machine runs the kind of code that runs between two launches.
 #pragma once
 
 namespace maya::launch {
 
-// Microseconds of one round of a fixed piece of work: an interpreter's loop with calls through
-// pointers, branches that follow the data and look-ups in half a megabyte, as Python and a
-// framework's dispatcher do. The best of many rounds (some 20 ms in all), so that other work on the
-// machine hardly shows. The catalogue says what the reference host takes (`benchmark_us`).
+// Microseconds of one round of a fixed benchmark: an interpreter loop with indirect calls,
+// data-dependent branches and look-ups in half a megabyte, like Python and the dispatcher of a
+// framework. The result is the minimum of many rounds (about 20 ms in total), so that other work on
+// the machine has little influence. The catalogue has the result of the reference host
+// (`benchmark_us`).
 double host_benchmark_us();
 
 }  // namespace maya::launch

@@ -42,8 +42,8 @@ Result<Installation> installation_at(const std::string& prefix, const std::strin
   auto is_device = [](const std::string& path) {
     return fs::path(path).filename() == device_library;
   };
-  // An extension that names no version (it was not linked with the library: Transformer Engine's)
-  // gets the first that has the function: the newest.
+  // An extension that was not linked with the library (Transformer Engine) uses the first library
+  // that has the function, so the newest version comes first.
   auto major = [](const std::string& path) {
     auto dot = path.rfind(".so.");
     return dot == std::string::npos ? 0 : std::atoi(path.c_str() + dot + 4);
@@ -66,7 +66,7 @@ Result<Installation> find_installation() {
   if (code)
     return Error{
         fmt::format("cannot read /proc/self/exe, which says where maya is installed ({}); PyTorch "
-                    "wants /proc too: mount "
+                    "needs /proc too: mount "
                     "it in this container (`mount -t proc proc /proc`)",
                     code.message())};
   const char* libraries = std::getenv("MAYA_LIB_DIR");

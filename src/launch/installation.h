@@ -1,4 +1,5 @@
-// Where Maya's own files are. The build tree, a prefix and the Python package look the same:
+// Finds Maya's own files. The build tree, an installed prefix and the Python package have the same
+// layout:
 //
 //   <prefix>/bin/maya   <prefix>/lib/maya/lib*.so*   <prefix>/libexec/nvidia-smi
 #pragma once
@@ -13,11 +14,11 @@ namespace maya::launch {
 struct Installation {
   std::string prefix;
   std::string libraries;             // <prefix>/lib/maya, or MAYA_LIB_DIR
-  std::string programs;              // <prefix>/libexec: goes in front of PATH
+  std::string programs;              // <prefix>/libexec, which is prepended to PATH
   std::vector<std::string> preload;  // absolute paths, the device first
 };
 
-// From the running program's own path; MAYA_LIB_DIR overrides the libraries.
+// Uses the path of the running program. MAYA_LIB_DIR overrides the directory of the libraries.
 Result<Installation> find_installation();
 Result<Installation> installation_at(const std::string& prefix, const std::string& libraries = "");
 

@@ -22,7 +22,7 @@ std::optional<Jax> find_jax(const Python& python, const std::string& path) {
     }
   }
   if (jax.version.empty()) return std::nullopt;
-  // Where XLA looks: NVIDIA's packages beside it, the search path, the usual places of a toolkit.
+  // XLA looks in NVIDIA's packages beside it, in PATH, and in the usual places of a CUDA toolkit.
   std::error_code ignored;
   for (const char* folder : {"/nvidia/cu13/bin", "/nvidia/cuda_nvcc/bin", "/nvidia/cu12/bin"}) {
     std::string candidate = python.site + folder + "/ptxas";

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using launchers::NodeCommand, launchers::Workers, launchers::node_commands, launchers::only_workers;
 
-// A port nobody listens on now. torchrun's own default is one fixed number, and two runs would meet
-// there.
+// A free port. The default port of torchrun is a fixed number, which two concurrent runs cannot
+// share.
 int free_port() {
   int port = 0;
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -44,7 +44,7 @@ int free_port() {
   return port;
 }
 
-// What the ranks of an earlier start told each other must not answer those of the next.
+// Removes the values that ranks of an earlier start exchanged: the next start must not read them.
 void forget_exchange(const Job& job) {
   std::error_code ignored;
   fs::remove_all(fs::path(job.directory) / "exchange", ignored);
@@ -55,7 +55,7 @@ void print_headline(const Job& job, const std::vector<int>& ranks,
   if (job.headline.empty()) return;
   fmt::print(stderr, "maya: {}{}, recording to {}\n", job.headline,
              workers         ? fmt::format(", {} of {} ranks run", ranks.size(), workers->world)
-             : job.nodes > 1 ? fmt::format(", {} nodes side by side", job.nodes)
+             : job.nodes > 1 ? fmt::format(", {} nodes in parallel", job.nodes)
                              : "",
              job.shown);
 }
@@ -110,8 +110,8 @@ fs::path recording_of(const Job& job, int rank) {
   return fs::path(job.directory) / fmt::format("rank-{}.maya", rank);
 }
 
-// Runs further ranks beside what was recorded. The first runs with them, as communicators start
-// from it; what it recorded before is kept.
+// Runs further ranks in addition to the recorded ones. The first rank runs again with them, because
+// it creates the ids of communicators; its earlier recording is kept.
 Result<Ended> start_beside(const Job& job, const std::vector<int>& others) {
   const fs::path first = recording_of(job, job.ranks.front()),
                  kept = fs::path(job.directory) / "first.maya";
@@ -129,8 +129,8 @@ bool went_well(const Result<Ended>& ended) {
   return ended && ended->code == 0 && !ended->interrupted;
 }
 
-// Ranks that need not run at the same time may take turns where memory is short. The first runs in
-// each: communicators start from it.
+// Runs the ranks in turns to save memory. The first rank runs in each turn, because it creates the
+// ids of communicators.
 Result<Ended> start_in_turns(const Job& job) {
   const auto most = static_cast<std::size_t>(job.at_once);
   if (most < 2 || job.ranks.size() <= most) return start(job, job.ranks);
@@ -147,8 +147,8 @@ Result<Ended> start_in_turns(const Job& job) {
   return ended;
 }
 
-// Whether the first rank, still running, has already shown that it is a stage of a pipeline. Asked
-// again and again, less and less often, as the recording grows.
+// Checks whether the first rank, which is still running, is a pipeline stage. It is called
+// repeatedly, and reads the recording less and less often as it grows.
 class PipelineSeen {
  public:
   explicit PipelineSeen(fs::path recording) : recording_(std::move(recording)) {}
@@ -158,7 +158,7 @@ class PipelineSeen {
     if (Clock::now() < next_ || !fs::exists(recording_, missing)) return false;
     auto recording = trace::read(recording_.string());
     auto stages = recording ? collate::stages_both_ways(*recording) : std::vector<std::int32_t>();
-    // Twice the same: an exchange with everybody may just be under way.
+    // The result must be the same twice: an all-to-all exchange that has just begun looks similar.
     const bool sure = !stages.empty() && stages == seen_;
     seen_ = std::move(stages);
     if (seen_.empty()) pause_ = std::min(pause_ * 3 / 2, longest_pause);
@@ -184,7 +184,7 @@ std::vector<trace::Recording> recordings_of(const Job& job, bool stopped) {
   return recordings;
 }
 
-// Of ranks that are started again.
+// Removes the recordings of ranks that are started again.
 void forget_recordings(const Job& job, const std::vector<int>& ranks) {
   std::error_code ignored;
   for (int rank : ranks) {
@@ -194,9 +194,10 @@ void forget_recordings(const Job& job, const std::vector<int>& ranks) {
   forget_exchange(job);
 }
 
-// Stages that differ by more than the order of their work have to run too. Whether the others fit
-// between their neighbours shows when the job is put together: where even and odd stages take turns
-// in sending, for instance, those between two even ones would wait for each other.
+// Runs further stages if stages differ by more than the order of their work. Then checks that the
+// derived stages form a consistent job with the recorded ones. They do not if, for example, even
+// and odd stages send in different orders: stages derived from two even ones would wait for each
+// other.
 Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& stages,
                                      Result<Ended> ended) {
   auto not_yet = [&job](const std::vector<std::int32_t>& ranks) {
@@ -215,7 +216,7 @@ Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& 
       const Status fits = job.fits_together(ended->stopped);
       if (fits) break;
       more.why =
-          fmt::format("the stages that did not run cannot be worked out from their neighbours ({})",
+          fmt::format("the stages that did not run cannot be derived from their neighbours ({})",
                       fits.error().message);
     }
     fmt::print(stderr, "maya: {}; ranks {} run too\n", more.why, fmt::join(others, ", "));
@@ -236,8 +237,8 @@ Result<bool> starts_ranks_alone(const Job& job) {
 
 Result<Ended> run_job(Job job) {
   if (!job.unique) return start_in_turns(job);
-  // What the first rank does tells who else is needed. Once that is seen the others start, with the
-  // first again: it need not come to its end for that.
+  // The recording of the first rank determines which ranks are needed. As soon as it is known to be
+  // a pipeline stage, the first rank is ended and all needed ranks are started.
   const fs::path first = recording_of(job, job.ranks.front());
   bool seen = false;
   Patience patience;
@@ -255,13 +256,13 @@ Result<Ended> run_job(Job job) {
   if (job.ranks.size() == 1) return ended;
   const bool alone_failed = ended->code != 0 && !seen;
   fmt::print(stderr, "maya: rank 0 is a stage of a pipeline{}: ranks {} run\n",
-             alone_failed ? " and cannot go on alone, hence its error" : "",
+             alone_failed ? " and cannot run alone, which caused its error" : "",
              fmt::join(job.ranks, ", "));
   forget_recordings(job, {job.ranks.front()});
   ended = start_in_turns(job);
-  // A stage may want to hear from a neighbour that does not run, to infer shapes for instance.
+  // A stage may need data from a neighbour that does not run, for example to infer shapes.
   if (ended && ended->code != 0 && !ended->interrupted && stages.size() > job.ranks.size()) {
-    fmt::print(stderr, "maya: these stages cannot go on without their neighbours: all {} run\n",
+    fmt::print(stderr, "maya: these stages cannot run without their neighbours: all {} run\n",
                stages.size());
     forget_recordings(job, job.ranks);
     job.ranks.assign(stages.begin(), stages.end());

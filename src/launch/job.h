@@ -1,5 +1,5 @@
-// A job as a sequence of starts: the command is started once, or several times where its ranks take
-// turns or where the first start tells which ranks are needed.
+// Runs a job. The command is started once, or several times: if ranks run in turns to save memory,
+// or if the first start determines which ranks are needed (--ranks unique).
 #pragma once
 
 #include <functional>
@@ -19,35 +19,36 @@ namespace maya::launch {
 struct Job {
   std::vector<std::string> command;
   Executable executable;   // its first word
-  const Starts* starts{};  // null: plainly
-  Environment user;        // the environment it would get without Maya
+  const Starts* starts{};  // null: programs are started with exec, not forked
+  Environment user;        // the environment of the user
   Installation installation;
   std::string directory;  // of the run, absolute
   std::string catalogue;
   int nodes{1}, gpus_per_node{1};
-  std::vector<int> ranks;  // those that run; empty: all
-  // Start with `ranks`, read from what they recorded which ranks are needed, and run these.
+  std::vector<int> ranks;  // the ranks that run; empty: all
+  // Run `ranks` first, derive from their recordings which ranks are needed, and run these.
   bool unique{};
-  int stop_after{};      // end each start when its ranks have recorded so many steps; 0: never
-  double clock_scale{};  // of virtual time, see job_clock.h; 0: time is real
-  int at_once{};         // of `ranks`, so many at a time; 0: all together
-  // Whether what is recorded fits together. Asked where stages of a pipeline are to be worked out
-  // from others; if not, all of them run. `stopped`: by `stop_after`, each rank somewhere else.
+  int stop_after{};      // end each start when its ranks have recorded this many steps; 0: never
+  double clock_scale{};  // of virtual time, see job_clock.h; 0: real time
+  int at_once{};         // how many of `ranks` run at the same time; 0: all
+  // Checks that the recordings form a consistent job. Called if pipeline stages are to be derived
+  // from others; if it fails, all stages run. `stopped`: ended by `stop_after`, so that the ranks
+  // ended at different places.
   std::function<Status(bool stopped)> fits_together;
-  std::string headline;  // what is started on what, printed before each start; empty: nothing
+  std::string headline;  // printed before each start; empty: nothing is printed
   std::string shown;     // the run directory as a user would type it
 };
 
-// Whether the command names a launcher that can be asked for the job's ranks alone, and an error
-// when it says that it starts fewer.
+// Whether the command uses a launcher that can start only `ranks`. An error if the command starts
+// fewer ranks than that.
 Result<bool> starts_ranks_alone(const Job& job);
 
 struct Ended {
-  int code{};          // the command's: the first that is not 0
-  bool stopped{};      // by `stop_after`
-  bool interrupted{};  // somebody asked the launcher to end
+  int code{};          // exit code of the command: the first that is not 0
+  bool stopped{};      // ended by `stop_after`
+  bool interrupted{};  // the launcher received a signal to end
   std::optional<FailedRank> failed;
-  std::vector<std::string> clock_notes;  // how virtual time went
+  std::vector<std::string> clock_notes;  // notes about virtual time for the user
 };
 Result<Ended> run_job(Job job);
 

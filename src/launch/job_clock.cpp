@@ -15,7 +15,7 @@ namespace maya::launch {
 Result<std::unique_ptr<JobClock>> JobClock::start(const std::string& directory, double scale) {
   std::unique_ptr<JobClock> made(new JobClock);
   made->path_ = directory + "/clock";
-  // Of an earlier start of the same job, whose processes are gone.
+  // The file of an earlier start of the same job, whose processes have ended.
   std::error_code ignored;
   std::filesystem::remove(made->path_, ignored);
   list_in_manifest(directory, "clock");
@@ -23,7 +23,7 @@ Result<std::unique_ptr<JobClock>> JobClock::start(const std::string& directory, 
   made->domain_ = clock::Domain::attach(made->path_);
   if (made->domain_ == nullptr) return Error{"cannot read " + made->path_};
   made->began_ = clock::real_ns();
-  // Signals are for the thread that supervises the command.
+  // Signals must be delivered to the thread that supervises the command.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -59,9 +59,9 @@ std::vector<std::string> JobClock::notes() const {
                               there, here));
   if (const auto forced = domain_->header().waits_forced.load(); forced > 0)
     lines.push_back(
-        fmt::format("virtual time stood still {} times for seconds, because a process was stopped "
-                    "or waited for "
-                    "a disk, and was moved on: times around there may be off",
+        fmt::format("virtual time was blocked {} times for several seconds, because a process was "
+                    "stopped or waited for a disk, and was then advanced: times near these moments "
+                    "may be wrong",
                     forced));
   return lines;
 }

@@ -1,4 +1,5 @@
-// The clock of a job in virtual time: its file in the run directory, and the arbiter that moves it.
+// The clock of a job in virtual time: its file in the run directory, and the arbiter that advances
+// it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@ namespace maya::launch {
 
 class JobClock {
  public:
-  // `scale`: time of the target host over processor time used here.
+  // `scale` is the time on the target host divided by the processor time used on this machine.
   static Result<std::unique_ptr<JobClock>> start(const std::string& directory, double scale);
   ~JobClock();
   JobClock(const JobClock&) = delete;
@@ -22,7 +23,7 @@ class JobClock {
 
   double virtual_seconds() const;
   double real_seconds() const;
-  // What a user should know of how time went.
+  // Notes for the user about how virtual time advanced.
   std::vector<std::string> notes() const;
 
  private:

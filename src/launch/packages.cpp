@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the headers of one ELF file say; reads a few kilobytes of it.
+// The headers of one ELF file. Reads only a few kilobytes of it.
 class Elf {
  public:
   static std::optional<Elf> open(const fs::path& path) {
@@ -74,7 +74,7 @@ class Elf {
   }
 
   std::string content(const Elf64_Shdr& section) {
-    constexpr std::uint64_t largest = 64 << 20;  // a string table; a damaged size is not believed
+    constexpr std::uint64_t largest = 64 << 20;  // limit for string tables of damaged files
     if (section.sh_type == SHT_NOBITS || section.sh_size > largest) return "";
     std::string bytes(section.sh_size, '\0');
     return read(section.sh_offset, bytes.data(), bytes.size()) ? bytes : "";
@@ -93,8 +93,8 @@ bool is_shared_library(const fs::path& path) {
 }  // namespace
 
 std::vector<UnreachedLibrary> unreached_libraries(const std::string& folder) {
-  // What auditwheel makes of libcudart.so.11.0: a hash in the name, so that nobody else's is taken
-  // for it.
+  // auditwheel adds a hash to the name of libcudart.so.11.0, so that no other copy is loaded
+  // instead.
   static const std::regex private_name(R"(libcudart[-.][0-9a-f]{6,}\.so.*)");
   using Kind = UnreachedLibrary::Kind;
   std::vector<UnreachedLibrary> found;
@@ -104,7 +104,7 @@ std::vector<UnreachedLibrary> unreached_libraries(const std::string& folder) {
        end;
        !error && at != end; at.increment(error)) {
     const fs::path& path = at->path();
-    // NVIDIA's own folder holds the libraries that are replaced as a whole.
+    // NVIDIA's own folder contains the libraries that are emulated.
     if (path.filename() == "nvidia" && at.depth() == 0) at.disable_recursion_pending();
     if (!at->is_regular_file(error) || !is_shared_library(path)) continue;
     if (std::regex_match(path.filename().string(), private_name)) {

@@ -1,5 +1,5 @@
-// Shared libraries in a Python environment that emulation cannot reach, found by their headers
-// alone.
+// Finds shared libraries in a Python environment that cannot be emulated, by reading their ELF
+// headers.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace maya::launch {
 struct UnreachedLibrary {
   enum class Kind {
     private_runtime,  // a renamed copy of libcudart inside a wheel: libcudart-d0da41ae.so.11.0
-    static_runtime    // device code of its own and no libcudart to bring it to the GPU
+    static_runtime    // contains device code but does not link libcudart
   } kind;
   std::string path;
 };
 
-// Looks through every shared library below `folder`, a site-packages.
+// Checks every shared library below `folder`, a site-packages directory.
 std::vector<UnreachedLibrary> unreached_libraries(const std::string& folder);
 
 }  // namespace maya::launch

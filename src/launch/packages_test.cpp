@@ -21,7 +21,7 @@ class PackagesTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(site); }
 
-  // A library with or without device code, that needs libcudart or not.
+  // Builds a library with or without device code, which links libcudart or not.
   void library(const std::string& path, bool device_code, bool needs_runtime) {
     fs::create_directories((site / path).parent_path());
     std::ofstream source(site / "a.c");
@@ -44,7 +44,7 @@ class PackagesTest : public testing::Test {
   fs::path site;
 };
 
-TEST_F(PackagesTest, NamesStaticRuntimesAndPrivateCopies) {
+TEST_F(PackagesTest, FindsStaticRuntimesAndPrivateCopies) {
   library("fixed/_C.so", true, false);
   library("shared/_C.so", true, true);
   library("plain/_C.cpython-311-x86_64-linux-gnu.so", false, false);
@@ -58,7 +58,7 @@ TEST_F(PackagesTest, NamesStaticRuntimesAndPrivateCopies) {
   EXPECT_EQ(found[1].kind, UnreachedLibrary::Kind::private_runtime);
 }
 
-TEST_F(PackagesTest, AFolderThatIsNotThere) {
+TEST_F(PackagesTest, MissingFolderHasNoLibraries) {
   EXPECT_TRUE(unreached_libraries(site / "none").empty());
 }
 

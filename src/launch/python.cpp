@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// find_spec of a top-level package looks for its files and runs none of its code.
+// find_spec of a top-level package only looks for its files and does not run its code.
 constexpr const char* questions = R"(
 import importlib.metadata as metadata, importlib.util as util, os, sys, sysconfig
 print("version", sys.version.split()[0])
@@ -79,7 +79,7 @@ Result<Python> inspect_python(const std::string& path) {
     if (key == "site") python.site = value;
     if (key == "missing") python.missing.push_back(value);
   }
-  if (python.version.empty()) return Error{fmt::format("{} did not answer as a Python does", path)};
+  if (python.version.empty()) return Error{fmt::format("{} is not a Python interpreter", path)};
   if (python.torch) {
     std::ifstream file(python.torch->location + "/version.py");
     std::stringstream text;

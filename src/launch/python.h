@@ -1,4 +1,4 @@
-// What a Python environment holds, without importing torch: its files say enough.
+// Describes a Python environment from its files, without importing torch.
 #pragma once
 
 #include <optional>
@@ -22,17 +22,17 @@ struct Python {
   std::string version;
   std::optional<Torch> torch;
   std::string triton;                        // version, empty: not installed
-  std::string include;                       // folder of Python.h, empty: not there
+  std::string include;                       // folder of Python.h, empty: not installed
   std::vector<std::string> nvidia_packages;  // "nvidia-cublas 13.4.1.3"
-  std::vector<std::string> missing;          // what torch imports and is not there
+  std::vector<std::string> missing;          // packages that torch imports and are not installed
   std::vector<std::string> packages;         // training packages, "deepspeed 0.18.2"
   std::string site;                          // its site-packages
 };
 
 Result<Python> inspect_python(const std::string& path);
 
-// The Python that would run a command: "python x.py", "torchrun x.py" (from its first line), or
-// none.
+// The Python that would run a command: that of "python x.py", or of "torchrun x.py" from the first
+// line of torchrun. nullopt if Python does not run it.
 std::optional<std::string> python_of(const Executable& executable);
 
 }  // namespace maya::launch

@@ -39,14 +39,14 @@ std::string time_stamp() {
   return text;
 }
 
-// What tells a run directory from any other, and lists what the run has written there. Names end in
-// / for folders.
+// The manifest identifies a run directory and lists the files that the run has written. Names of
+// folders end in /.
 constexpr const char* manifest_name = ".manifest";
 constexpr const char* manifest_title =
     "# files of a maya run; the next run into this directory removes them";
 
-// Written by the launcher and by verbs, or by processes of the run before any of them has a rank.
-// Recordings are not here: each process lists its own.
+// Files that the launcher and other maya commands write, or processes of the run before they have a
+// rank. Recordings are not listed here: each process adds its own.
 constexpr const char* fixed_names[] = {
     "run.toml",    "device.txt",       "notes.txt", "unreached.txt", "prediction.json",
     "report.html", "timeline.pftrace", "stop",      "first.maya",    "exchange/",
@@ -59,7 +59,7 @@ std::string read_small(const std::string& path) {
   return text.str();
 }
 
-// The entries of the manifest of an earlier run; nothing if there is none.
+// The entries of the manifest of an earlier run; nullopt if there is no manifest.
 std::optional<std::set<std::string>> manifest_of(const std::string& directory) {
   const std::string path = directory + "/" + manifest_name;
   std::error_code code;
@@ -70,14 +70,15 @@ std::optional<std::set<std::string>> manifest_of(const std::string& directory) {
   std::set<std::string> names;
   while (std::getline(lines, line)) {
     const std::string name = line.ends_with('/') ? line.substr(0, line.size() - 1) : line;
-    // A name in this directory, nothing else.
+    // Only names within this directory are accepted.
     if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos)
       names.insert(line);
   }
   return names;
 }
 
-// What a new run would write or read as its own, and nobody has listed: not ours to remove.
+// A file that a new run would write or read, but that is not in the manifest and must not be
+// removed; empty if there is none.
 std::string in_the_way(const std::string& directory, const std::set<std::string>& listed) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(directory, code)) {
@@ -92,7 +93,7 @@ std::string in_the_way(const std::string& directory, const std::set<std::string>
   return "";
 }
 
-// Private, unless the directory was there already and its owner has opened it.
+// Creates a private directory. The permissions of an existing one are not changed.
 bool make_private(const std::string& path, std::error_code& code) {
   if (mkdir(path.c_str(), 0700) == 0) return true;
   if (errno != EEXIST || !fs::is_directory(path)) code.assign(errno, std::generic_category());
@@ -112,13 +113,13 @@ RunDirectory::~RunDirectory() {
 }
 
 // The lock outlives the launcher: every process of the run inherits it (the descriptor stays open
-// across exec), and the preloaded library takes it again where a program closed what it inherited.
-// All hold it shared; who wants to begin a run must get it alone. Two who begin at the same time
-// are kept apart by a lock on the directory itself, because a lock is not turned into another in
-// one step.
+// across exec), and the preloaded library takes it again if a program has closed the descriptor.
+// All processes hold a shared lock; to begin a run, a launcher needs the exclusive lock. An
+// exclusive lock cannot be turned into a shared one atomically, so a second lock, on the directory
+// itself, serializes launchers that begin at the same time.
 Status RunDirectory::lock(const std::string& shown) {
   const Error taken{
-      fmt::format("{} belongs to a run that is still going (a process of it may have "
+      fmt::format("{} belongs to a run that is still in progress (a process of it may have "
                   "outlived its launcher); name another directory",
                   shown)};
   const int directory = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,8 +141,8 @@ Status RunDirectory::lock(const std::string& shown) {
   return clear();
 }
 
-// An empty directory, or one with the manifest of an earlier run. A .lock alone is of a launcher
-// that was killed before it wrote the manifest.
+// Accepts an empty directory and one with the manifest of an earlier run. A single .lock file is
+// left by a launcher that was killed before it wrote the manifest.
 Status RunDirectory::check_owner() const {
   std::error_code code;
   if (manifest_of(path_)) return {};
@@ -156,7 +157,7 @@ Status RunDirectory::check_owner() const {
   return {};
 }
 
-// Removes what the earlier run has listed. Under the lock.
+// Removes the files that the earlier run has listed. Called with the lock held.
 Status RunDirectory::clear() {
   std::error_code code;
   if (Status status = check_owner(); !status) return status;
@@ -164,8 +165,8 @@ Status RunDirectory::clear() {
   if (listed) {
     if (const std::string name = in_the_way(path_, *listed); !name.empty())
       return Error{
-          fmt::format("{}/{} is not of the earlier run and would be in the way; move it, or "
-                      "name another directory",
+          fmt::format("{}/{} does not belong to the earlier run and would be overwritten; move it, "
+                      "or name another directory",
                       shown_, name)};
     for (std::string name : *listed) {
       const bool folder = name.ends_with('/');
@@ -173,7 +174,7 @@ Status RunDirectory::clear() {
       const fs::path path = fs::path(path_) / name;
       const auto type = fs::symlink_status(path, code).type();
       if (type == fs::file_type::not_found) continue;
-      if ((type == fs::file_type::directory) != folder) continue;  // not what was listed
+      if ((type == fs::file_type::directory) != folder) continue;  // differs from the manifest
       replaced_ = true;
       fs::remove_all(path, code);
       if (code) return cannot_write(path.string(), code.message());
@@ -206,7 +207,7 @@ Result<RunDirectory> RunDirectory::create(const std::string& wanted, const std::
   }
   run.path_ = fs::absolute(run.shown_).lexically_normal().string();
   if (run.path_.size() > 1 && run.path_.back() == '/') run.path_.pop_back();
-  if (Status status = run.check_owner(); !status) return status.error();  // before a file is made
+  if (Status status = run.check_owner(); !status) return status.error();  // before writing files
   if (Status status = run.lock(run.shown_); !status) return status.error();
   return run;
 }

@@ -1,4 +1,4 @@
-// The directory of one run: unique, held by one launcher at a time.
+// The directory of one run. It is unique and used by one launcher at a time.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace maya::launch {
 
-// Where processes of a run hold its lock, out of the way of the numbers that shells use.
+// The file descriptor of the lock in the processes of a run, above the numbers that shells use.
 inline constexpr int first_lock_descriptor = 900;
 
 class RunDirectory {
  public:
-  // `wanted` empty: maya-runs/<time>-<name>, made unique. Otherwise that directory; what a finished
-  // run has listed in its manifest is removed. A run in progress and other people's files are not
-  // touched, and a directory that was not made by a run is refused unless it is empty. A directory
-  // made here is private to the user (0700).
+  // If `wanted` is empty, creates maya-runs/<time>-<name> with a unique name. Otherwise uses the
+  // directory `wanted` and removes the files that a finished run has listed in its manifest. Fails
+  // if a run is in progress there, or if the directory is not empty and was not made by a run. A
+  // new directory is private to the user (0700).
   static Result<RunDirectory> create(const std::string& wanted, const std::string& name);
 
   RunDirectory(RunDirectory&& other) noexcept;
@@ -36,14 +36,15 @@ class RunDirectory {
   bool replaced_{};
 };
 
-// A process is recorded under its number until it learns its rank or ends. One that was killed
-// before that was alone: its recording becomes rank 0's. To be called when the command has ended.
+// A recording is named after the process id until the process knows its rank or ends. A process
+// that was killed before that was the only one, so its recording becomes that of rank 0. To be
+// called when the command has ended.
 void name_orphans(const std::string& directory);
 
-// The run wrote this file: the next run into the directory may remove it.
+// Adds a file of the run to the manifest: the next run in the directory may remove it.
 void list_in_manifest(const std::string& directory, const std::string& name);
 
-// Whole file, atomically: a reader sees the old or the new text. Says so when the disk is full.
+// Writes a file atomically: a reader sees the old or the new text.
 Status write_file(const std::string& path, const std::string& text);
 
 }  // namespace maya::launch

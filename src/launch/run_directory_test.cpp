@@ -36,7 +36,7 @@ TEST_F(RunDirectoryTest, RunsStartedInOneSecondDoNotShareADirectory) {
   EXPECT_NE(a->path(), b->path());
 }
 
-TEST_F(RunDirectoryTest, AFinishedRunIsReplacedAndAUsersFileStays) {
+TEST_F(RunDirectoryTest, FinishedRunIsReplacedAndFilesOfTheUserAreKept) {
   {
     auto first = RunDirectory::create("r", "train");
     ASSERT_TRUE(first);
@@ -52,22 +52,22 @@ TEST_F(RunDirectoryTest, AFinishedRunIsReplacedAndAUsersFileStays) {
   EXPECT_TRUE(fs::exists("r/mine.txt"));
 }
 
-TEST_F(RunDirectoryTest, ARunInProgressIsNotTouched) {
+TEST_F(RunDirectoryTest, RunInProgressIsNotTouched) {
   auto first = RunDirectory::create("r", "train");
   ASSERT_TRUE(first);
   auto second = RunDirectory::create("r", "train");
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find("still going"), std::string::npos);
+  EXPECT_NE(second.error().message.find("still in progress"), std::string::npos);
 }
 
-TEST_F(RunDirectoryTest, AForeignDirectoryIsNotTouched) {
+TEST_F(RunDirectoryTest, DirectoryThatIsNotARunIsNotTouched) {
   fs::create_directory("home");
   std::ofstream("home/thesis.tex") << 1;
   EXPECT_FALSE(RunDirectory::create("home", "train"));
   EXPECT_FALSE(fs::exists("home/.lock"));
 }
 
-TEST_F(RunDirectoryTest, TheRecordingOfAKilledProcessGetsARank) {
+TEST_F(RunDirectoryTest, RecordingOfAKilledProcessGetsARank) {
   for (const char* name : {"process-12.maya", "process-12.maya.tail", "process-7.maya"})
     std::ofstream(name) << name;
   name_orphans(".");
@@ -77,13 +77,13 @@ TEST_F(RunDirectoryTest, TheRecordingOfAKilledProcessGetsARank) {
   EXPECT_FALSE(fs::exists("process-7.maya"));
 }
 
-TEST_F(RunDirectoryTest, ARunDirectoryIsPrivate) {
+TEST_F(RunDirectoryTest, NewDirectoryIsPrivate) {
   auto run = RunDirectory::create("deep/er/r", "train");
   ASSERT_TRUE(run);
   EXPECT_EQ(fs::status("deep/er/r").permissions(), fs::perms::owner_all);
 }
 
-TEST_F(RunDirectoryTest, TheLockLivesAsLongAsAChildOfTheLauncher) {
+TEST_F(RunDirectoryTest, LockIsHeldAsLongAsAChildOfTheLauncherRuns) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   pid_t child = 0;
@@ -107,7 +107,7 @@ TEST_F(RunDirectoryTest, TheLockLivesAsLongAsAChildOfTheLauncher) {
   EXPECT_FALSE(fs::exists("r/rank-0.maya"));
 }
 
-TEST_F(RunDirectoryTest, ADirectoryWithTheNamesOfARunIsNotTouched) {
+TEST_F(RunDirectoryTest, DirectoryWithFileNamesOfARunIsNotTouched) {
   fs::create_directories("mine/ptx");
   for (const char* name : {"run.toml", ".lock", "rank-0.maya", "stdout", "ptx/notes"})
     std::ofstream(std::string("mine/") + name) << "mine";
@@ -118,7 +118,7 @@ TEST_F(RunDirectoryTest, ADirectoryWithTheNamesOfARunIsNotTouched) {
     EXPECT_TRUE(fs::exists(std::string("mine/") + name)) << name;
 }
 
-TEST_F(RunDirectoryTest, AFileThatIsInTheWayIsNotRemoved) {
+TEST_F(RunDirectoryTest, UnlistedRecordingIsNotRemoved) {
   { ASSERT_TRUE(RunDirectory::create("r", "train")); }
   std::ofstream("r/rank-7.maya") << "mine";
   auto again = RunDirectory::create("r", "train");
@@ -127,7 +127,7 @@ TEST_F(RunDirectoryTest, AFileThatIsInTheWayIsNotRemoved) {
   EXPECT_TRUE(fs::exists("r/rank-7.maya"));
 }
 
-TEST_F(RunDirectoryTest, AManifestCannotNameFilesElsewhere) {
+TEST_F(RunDirectoryTest, ManifestCannotListFilesOutsideTheDirectory) {
   { ASSERT_TRUE(RunDirectory::create("r", "train")); }
   std::ofstream("precious") << 1;
   fs::create_directory("folder");

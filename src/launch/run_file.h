@@ -1,4 +1,5 @@
-// run.toml: what was run, where, with which versions, how it ended.
+// Writes run.toml: what was run, where, with which versions, and how it ended. predict/
+// run_directory.h reads it.
 #pragma once
 
 #include <optional>
@@ -13,14 +14,14 @@ struct RunFile {
   std::string cluster;               // as given, with the node count that was used
   std::string gpu;
   int nodes{1}, gpus_per_node{1};
-  std::string started, ended;  // ISO 8601, UTC; ended empty while it runs
+  std::string started, ended;  // ISO 8601, UTC; `ended` is empty while the command runs
   std::optional<int> exit_code;
-  int stop_after{};   // steps after which the run was to be ended; 0: by itself
-  bool stopped{};     // and it was: its ranks may have come to different places
-  int recordings{};   // ranks that touched the device
-  std::string clock;  // "virtual": the command read the cluster's time; empty: this machine's
-  std::vector<std::string> clock_notes;  // how virtual time went
-  double benchmark_us{};                 // of the recording host, see host_speed.h
+  int stop_after{};   // --stop-after; 0: not given
+  bool stopped{};     // ended by --stop-after; the ranks may have stopped at different places
+  int recordings{};   // number of ranks that used the device
+  std::string clock;  // "virtual" with --clock virtual; else empty
+  std::vector<std::string> clock_notes;  // notes about virtual time for the user
+  double benchmark_us{};                 // of this machine, see host_speed.h
 };
 
 std::string to_toml(const RunFile& run);

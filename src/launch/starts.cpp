@@ -29,7 +29,7 @@ std::string value(const Environment& environment, const char* name) {
   return it == environment.end() ? "" : it->second;
 }
 
-// What is worth keeping from job to job, in the user's own cache; empty: nowhere.
+// The cache directory of the user, for what can be reused by later jobs; empty: there is none.
 std::string cache_directory(const Environment& environment) {
   if (auto set = value(environment, cache_variable); !set.empty()) return set;
   std::string base = value(environment, "XDG_CACHE_HOME");
@@ -41,7 +41,7 @@ std::string cache_directory(const Environment& environment) {
   return code ? "" : base + "/maya";
 }
 
-// The kernel passes the rest of a script's first line to the interpreter.
+// Whether the first line of a script has options, which the kernel passes to the interpreter.
 bool has_options(const std::string& script) {
   std::ifstream file(script, std::ios::binary);
   std::string line, word;
@@ -61,7 +61,7 @@ Starts Starts::of_search(const Environment& user) {
 }
 
 Result<Starts> Starts::create() {
-  // Not in the run's directory: the path of a socket holds 107 bytes.
+  // Not in the run directory, because the path of a socket is limited to 107 bytes.
   std::string path = "/tmp/maya-start-XXXXXX";
   if (mkdtemp(path.data()) == nullptr)
     return Error{fmt::format("cannot make a directory in /tmp: {}", std::strerror(errno))};
@@ -102,7 +102,7 @@ void Starts::prepare(Process& process, const Executable& executable,
   const auto python = python_of(executable);
   const bool is_script = !executable.interpreter.empty();
   if (!by_fork() || !python || (is_script && has_options(executable.path))) return;
-  // As the kernel would: the interpreter of the first line, and the script as its first word.
+  // Like the kernel: runs the interpreter of the first line with the script as its first argument.
   process.words.front() = *python;
   if (is_script) process.words.insert(process.words.begin() + 1, executable.path);
   process.path = installation.libraries + "/start/maya-start";

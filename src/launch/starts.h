@@ -1,6 +1,6 @@
-// Programs of a job started by fork (docs/starts.md): a directory in which maya-start finds, and
-// makes, the processes that fork into them. It belongs to one process, a run or a search, and those
-// processes end with it.
+// Starts the programs of a job by fork (docs/starts.md). maya-start finds or creates template
+// processes in a directory, and forks programs from them. The directory belongs to one process, a
+// run or a search, and the template processes end with it.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace maya::launch {
 
 class Starts {
  public:
-  // All programs plainly.
+  // Starts all programs with exec.
   Starts() = default;
-  // In the directory that the environment names: of the search this run is a trial of.
+  // Uses the directory in the environment, which belongs to the search that this run is a trial of.
   static Starts of_search(const Environment& user);
-  // In a directory of its own, removed at the end.
+  // Creates a directory of its own, which is removed at the end.
   static Result<Starts> create();
 
   Starts(Starts&& other) noexcept;
@@ -28,7 +28,7 @@ class Starts {
 
   bool by_fork() const { return !directory_.empty(); }
   void set_environment(Environment& environment) const;
-  // The command itself, where Python runs it.
+  // Changes the command so that it is forked, if Python runs it.
   void prepare(Process& process, const Executable& executable,
                const Installation& installation) const;
 

@@ -41,7 +41,7 @@ StopAfter::StopAfter(std::string directory, int steps, std::vector<int> ranks)
       steps_(static_cast<std::uint32_t>(steps)),
       ranks_(std::move(ranks)) {
   const std::string path = directory_ + "/stop";
-  ::unlink(path.c_str());  // processes of an earlier start keep theirs
+  ::unlink(path.c_str());  // processes of an earlier start keep their own file
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   void* map = MAP_FAILED;
   if (file >= 0 && ftruncate(file, sizeof *word_) == 0)
@@ -107,10 +107,11 @@ bool StopAfter::enough_in(const std::string& path) {
   if (!recording) return false;
   const auto seen = collate::steady_steps(std::move(*recording));
   if (seen.certain) return seen.count >= steps_;
-  // What merely repeats may be the program's work (an inference), and may be something else:
-  // weights are loaded or filled before there is any matrix product; where there is an optimizer,
-  // its updates tell the steps, and an evaluation before the first step or the micro-batches of a
-  // step do not, unless the updates happen where no recording shows them.
+  // Repetition alone may be the actual work of the program (inference), but it may also be the
+  // loading or filling of weights, as long as there is no matrix product. If the program has an
+  // optimizer, repetition may be an evaluation before the first step or the micro-batches of one
+  // step, unless the updates are not visible in the recording. These doubtful cases have to repeat
+  // for longer.
   constexpr double settled_seconds = 30, doubtful_seconds = 300;
   if (seen.count < steps_) {
     repeating_.erase(path);
@@ -118,7 +119,7 @@ bool StopAfter::enough_in(const std::string& path) {
   }
   const double now = seconds(CLOCK_MONOTONIC);
   Repeating& repeating = repeating_.try_emplace(path, seen.count, now, 0.0).first->second;
-  // A program that compiles or waits for minutes does not repeat anything in that time.
+  // A longer pause is a compilation or a wait and does not count as repeating.
   constexpr double longest_step = 10;
   if (seen.count > repeating.count) {
     repeating.seconds += std::min(now - repeating.last, longest_step);

@@ -1,8 +1,8 @@
 // `maya run --stop-after N`: watches the recordings while they are written and ends the job when
 // every rank has recorded N steady steps.
 //
-// A thread reads the recordings again and again, never for more than a twentieth of the time. The
-// processes are told through the word described in session/stop.h.
+// A thread reads the recordings repeatedly, for at most a twentieth of the time. The processes are
+// notified through the shared word described in session/stop.h.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ namespace maya::launch {
 
 class StopAfter {
  public:
-  // Of the ranks that run; empty: all the job has. To be made before the job starts.
+  // `ranks` are the ranks that run; empty: all ranks of the job. To be created before the job
+  // starts.
   StopAfter(std::string directory, int steps, std::vector<int> ranks);
   ~StopAfter();
   StopAfter(const StopAfter&) = delete;
   StopAfter& operator=(const StopAfter&) = delete;
 
   Status status() const;  // why the job cannot be stopped
-  // To be called now and then while the job runs. True from when its processes have been told to
-  // leave.
+  // To be called periodically while the job runs. Returns true once its processes were told to end.
   bool advance();
   bool asked() const { return asked_; }
 
@@ -44,13 +44,13 @@ class StopAfter {
   std::vector<int> ranks_;
   std::atomic<std::uint32_t>* word_{};
   std::string failure_;
-  // What merely repeats: for how long it has done so while the program went on repeating it.
+  // Steps that were detected by repetition only: for how long the program has been repeating them.
   struct Repeating {
     std::uint32_t count{};
-    double last{}, seconds{};  // when one more was seen; in all
+    double last{}, seconds{};  // when the last repetition was seen; total time
   };
   std::map<std::string, Repeating> repeating_;
-  std::string behind_;  // the recording that had too few: looked at first
+  std::string behind_;  // the recording that had too few steps; it is checked first
 
   std::atomic<bool> reached_{};
   bool asked_{}, left_{};

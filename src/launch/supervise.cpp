@@ -29,7 +29,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
-// posix_spawn with what every child of ours needs: the caller's signal mask and default handlers.
+// Attributes of posix_spawn for every child: the signal mask of the caller and default handlers.
 class Attributes {
  public:
   explicit Attributes(const sigset_t& mask) {
@@ -60,7 +60,7 @@ int spawn(pid_t* pid, const Process& process, Attributes& attributes,
   auto words = pointers(process.words);
   int code = posix_spawn(pid, process.path.c_str(), actions, attributes.get(), words.data(),
                          environment.data());
-  if (code == ENOEXEC) {  // a script without "#!": shells run it, so do we
+  if (code == ENOEXEC) {  // a script without "#!" is run with sh, as shells do
     std::vector<std::string> with_shell{"sh", process.path};
     with_shell.insert(with_shell.end(), process.words.begin() + 1, process.words.end());
     words = pointers(with_shell);
@@ -69,7 +69,7 @@ int spawn(pid_t* pid, const Process& process, Attributes& attributes,
   return code;
 }
 
-// The terminal, lent to the commands' process group while it runs.
+// Makes the commands' process group the foreground group of the terminal while it runs.
 class Terminal {
  public:
   explicit Terminal(pid_t group) : group_(group) {
@@ -100,7 +100,7 @@ int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// The processes this one started, and theirs. Orphans among them are ours (PR_SET_CHILD_SUBREAPER).
+// All descendants of this process. Orphans among them are its children (PR_SET_CHILD_SUBREAPER).
 std::vector<pid_t> descendants() {
   std::multimap<pid_t, pid_t> children;
   std::error_code ignored;
@@ -110,7 +110,7 @@ std::vector<pid_t> descendants() {
     std::ifstream file(entry.path() / "stat");
     std::string text;
     std::getline(file, text);
-    // "4711 (name, which may hold anything) S 4242 …"
+    // "4711 (name, which may contain any character) S 4242 …"
     const auto end_of_name = text.rfind(") ");
     if (end_of_name == std::string::npos || text[end_of_name + 2] == 'Z') continue;
     children.emplace(std::atoi(text.c_str() + end_of_name + 4), pid);
@@ -128,7 +128,7 @@ void signal_descendants(int number) {
   for (pid_t pid : descendants()) kill(pid, number);
 }
 
-// What a stopped job left behind: workers of data loaders, compilers, servers.
+// Ends the remaining processes of a stopped job: workers of data loaders, compilers, servers.
 void end_descendants() {
   constexpr int rounds = 40, patience_rounds = 20;
   for (int round = 0; round < rounds; ++round) {
@@ -149,7 +149,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
   sigset_t watched, before;
   sigemptyset(&watched);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}) sigaddset(&watched, number);
-  // Blocked signals wait for sigtimedwait below: no handler, no race.
+  // Signals are blocked and read with sigtimedwait below, so there is no handler and no race.
   pthread_sigmask(SIG_BLOCK, &watched, &before);
 
   Attributes attributes(before);
@@ -194,7 +194,7 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
       int status = 0;
       while (pid_t pid = waitpid(-group, &status, WNOHANG | WUNTRACED)) {
         if (pid < 0) break;
-        if (WIFSTOPPED(status)) {  // Ctrl-Z: stop with the job, and resume with it
+        if (WIFSTOPPED(status)) {  // Ctrl-Z: this process stops and resumes with the job
           terminal.take_back();
           raise(SIGSTOP);
           terminal.lend();
@@ -243,11 +243,11 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
     ending = false;
     result = 0;
   } else if (enough) {
-    end_descendants();  // a launcher that had no time to end its ranks leaves them running
+    end_descendants();  // a launcher that was killed may have left its ranks running
   }
-  // A launcher that was told to end and did so without its workers leaves them running for ever.
+  // A launcher may end without its workers, which would otherwise run for ever.
   if (ending) kill(-group, enough ? SIGKILL : SIGTERM);
-  // A signal that arrived for us after the last child has ended was meant for the command.
+  // Discard a signal that arrived after the last child ended: it was meant for the command.
   timespec none{};
   while (sigtimedwait(&watched, nullptr, &none) > 0) {
   }

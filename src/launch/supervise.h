@@ -1,4 +1,4 @@
-// Starts the processes of a run, passes signals on to them, and waits for them as a shell would.
+// Starts the processes of a run, forwards signals to them, and waits for them like a shell.
 #pragma once
 
 #include <functional>
@@ -16,36 +16,36 @@ struct Process {
 };
 
 struct Patience {
-  // When one node's command has failed, the others get this long to notice by themselves.
+  // When the command of one node has failed, the others get this much time to notice it themselves.
   double seconds_after_failure{20};
-  // Ranks that go on waiting for one that has failed, where no launcher ends them: this long after
-  // `rank_failed` said so. It is asked while the job runs and may change its mind.
+  // If ranks keep waiting for a failed rank and no launcher ends them, they are ended this long
+  // after `rank_failed` first returned true. It is called periodically while the job runs and may
+  // become false again.
   double seconds_after_failed_rank{60};
   std::function<bool()> rank_failed{};
-  // When the processes of a stopped job have left, their launchers get this long to end.
+  // When the processes of a stopped job have ended, their launchers get this much time to end.
   double seconds_after_stop{15};
-  // Asked about twice a second: the commands have done all that is wanted of them, and are ended
-  // without further ado, with all that they started.
+  // Called about twice a second. If it returns true the commands have done everything that is
+  // needed; they are killed with all their descendants.
   std::function<bool()> enough{};
-  // Told when somebody asks the launcher to end.
+  // Called when the launcher receives a signal to end.
   std::function<void()> interrupted{};
 };
 
 class StopAfter;
 
 // The processes form one process group of their own, in the foreground of the terminal if there is
-// one. SIGINT, SIGQUIT and SIGHUP sent to the launcher go to the whole group, as a terminal does;
-// SIGTERM goes to the commands, which know what to do with their workers; those that are left when
-// the commands have ended get it then. Gives the exit code of the first command that failed, else
-// 0; 128 + n for one that died of signal n.
+// one. SIGINT, SIGQUIT and SIGHUP are forwarded to the whole group, as a terminal does. SIGTERM is
+// forwarded to the commands, which end their own workers; workers that are left when the commands
+// have ended receive it then. Returns the exit code of the first command that failed, else 0. The
+// code of a command that died of signal n is 128 + n.
 //
-// With `stop` the job may be ended early. Then whatever it started and left behind is ended too,
-// in other process groups and sessions as well, and the code is 0.
+// With `stop` the job may be ended early. Then all remaining descendants are ended too, also those
+// in other process groups and sessions, and the code is 0.
 Result<int> supervise(const std::vector<Process>& processes, const Patience& patience = {},
                       StopAfter* stop = nullptr);
 
-// Output of a short helper process (stdout only; stderr is dropped); fails when it does not exit
-// with 0.
+// The standard output of a short helper process. Fails if its exit code is not 0.
 Result<std::string> capture(const Process& process);
 
 }  // namespace maya::launch

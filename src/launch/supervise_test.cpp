@@ -15,14 +15,14 @@ Process shell(const std::string& script) {
   return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}};
 }
 
-TEST(Supervise, PassesTheExitCodeOn) {
+TEST(Supervise, ReturnsTheExitCode) {
   EXPECT_EQ(*supervise({shell("exit 0")}), 0);
   EXPECT_EQ(*supervise({shell("exit 7")}), 7);
   EXPECT_EQ(*supervise({shell("kill -9 $$")}), 128 + 9);
   EXPECT_EQ(*supervise({shell("exit 0"), shell("exit 3")}), 3);
 }
 
-TEST(Supervise, ANodeLeftAloneIsEnded) {
+TEST(Supervise, OtherNodesAreEndedAfterAFailure) {
   auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(*supervise({shell("exit 5"), shell("exec sleep 60")}, {.seconds_after_failure = 0.2}),
             5);
@@ -30,7 +30,7 @@ TEST(Supervise, ANodeLeftAloneIsEnded) {
 }
 
 int supervise_and_end(const std::string& script, bool* interrupted = nullptr) {
-  // Every thread must hold the signal back, or the one that does not takes it.
+  // Every thread must block the signal, or it is delivered to one that does not.
   sigset_t mask, before;
   sigemptyset(&mask);
   sigaddset(&mask, SIGTERM);
@@ -56,8 +56,8 @@ TEST(Supervise, SigtermReachesTheCommand) {
   EXPECT_TRUE(interrupted);
 }
 
-// As the ranks of torchrun are, each in a session of its own.
-TEST(Supervise, WhatHasDoneEnoughIsEndedInOtherSessionsToo) {
+// Each rank of torchrun is in a session of its own.
+TEST(Supervise, EnoughEndsProcessesInOtherSessionsToo) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   Patience patience;
@@ -66,11 +66,11 @@ TEST(Supervise, WhatHasDoneEnoughIsEndedInOtherSessionsToo) {
   EXPECT_TRUE(supervise({shell(fmt::format("{} <&{} & exec sleep 60", rank, ends[1]))}, patience));
   close(ends[1]);
   char nothing;
-  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: nobody holds it any more
+  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: no process has it open any more
   close(ends[0]);
 }
 
-TEST(Supervise, WorkersThatALauncherForgetsAreEndedToo) {
+TEST(Supervise, WorkersLeftByALauncherAreEnded) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   // The worker holds the pipe open; the launcher ends without it.
@@ -80,11 +80,11 @@ TEST(Supervise, WorkersThatALauncherForgetsAreEndedToo) {
             3);
   close(ends[1]);
   char nothing;
-  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: nobody holds it any more
+  EXPECT_EQ(read(ends[0], &nothing, 1), 0);  // end of file: no process has it open any more
   close(ends[0]);
 }
 
-TEST(Supervise, AProgramThatIsNotThereIsAnError) {
+TEST(Supervise, MissingProgramIsAnError) {
   auto code = supervise({{"/no/such/program", {"x"}, {}}});
   ASSERT_FALSE(code);
   EXPECT_NE(code.error().message.find("/no/such/program"), std::string::npos);

@@ -40,7 +40,7 @@ Result<std::vector<int>> listed_ranks(const std::string& text) {
 
 namespace {
 
-// How many processes the launcher starts on a node; 0: it does not say.
+// The number of processes that the launcher starts on a node; 0: not given.
 int processes_per_node(const std::vector<std::string>& command, const Environment& environment,
                        const Found& found, int nodes, int gpus) {
   std::string text;
@@ -59,8 +59,8 @@ int processes_per_node(const std::vector<std::string>& command, const Environmen
   return launcher.processes_in_all ? (count % nodes == 0 ? count / nodes : 0) : count;
 }
 
-// `torch.distributed.launch` tells the script its local rank in an option of its own, where we
-// cannot correct it.
+// `torch.distributed.launch` passes the local rank to the script as an option, which cannot be
+// corrected.
 bool tells_by_option(const std::vector<std::string>& command, const Found& found) {
   if (command[found.begin - 1] != "torch.distributed.launch") return false;
   return std::none_of(

@@ -1,10 +1,10 @@
-// The ranks of a job that run when not all do, and how a launcher is made to start only those.
+// Makes a launcher start only some ranks of a job.
 //
-// Most ranks of a large job need not exist as processes. A launcher we understand is asked for one
-// node with as many processes as ranks run; each process then learns, before its program begins,
-// which rank of the whole job it is (session/absence.h). So a job of thousands needs neither their
-// processes nor a rendezvous with nodes that are not there. Under any other launcher all ranks are
-// started, and those that do not run wait.
+// Most ranks of a large job need not exist as processes. The command line of a known launcher is
+// changed to one node with as many processes as ranks run. Each process then gets its rank in the
+// whole job before its program begins (session/absence.h). So a job of thousands of ranks needs
+// neither their processes nor a rendezvous with nodes that do not exist. An unknown launcher starts
+// all ranks, and those that are not needed wait.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,12 @@ Result<std::vector<int>> listed_ranks(const std::string& text);
 struct Workers {
   std::vector<std::string> words;
   int world{}, per_node{};
-  Environment extra;  // what the launcher reads instead of options
+  Environment extra;  // variables that the launcher reads in place of options
 };
 
-// nullopt: no launcher we understand, or it does not say how many processes it starts. `gpus` is
-// what torchrun's "gpu" means. A rank that the job does not have is an error.
+// nullopt if the launcher is unknown or its number of processes is not given. `gpus` is the value
+// of
+// `--nproc-per-node gpu`. A rank outside the job is an error.
 Result<std::optional<Workers>> only_workers(const std::vector<std::string>& command,
                                             const Environment& environment, int nodes, int gpus,
                                             const std::vector<int>& ranks);

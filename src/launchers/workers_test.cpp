@@ -8,7 +8,7 @@ namespace {
 using Words = std::vector<std::string>;
 using Ranks = std::vector<int>;
 
-TEST(Workers, RanksAreListedOneByOne) {
+TEST(Workers, ParsesLists) {
   EXPECT_EQ(*listed_ranks("all"), Ranks());
   EXPECT_EQ(*listed_ranks("8-9,0-1,1"), (Ranks{0, 1, 8, 9}));
   EXPECT_EQ(*listed_ranks("0-24/8,31"), (Ranks{0, 8, 16, 24, 31}));
@@ -17,7 +17,7 @@ TEST(Workers, RanksAreListedOneByOne) {
     EXPECT_FALSE(listed_ranks(wrong)) << wrong;
 }
 
-TEST(Workers, OneNodeOfAsManyProcessesAsRanksRun) {
+TEST(Workers, CommandStartsOneProcessPerSelectedRank) {
   auto workers = only_workers({"torchrun", "--nnodes=128", "--nproc-per-node", "8", "--node_rank",
                                "3", "--rdzv-endpoint", "head:29400", "t.py", "--nnodes", "2"},
                               {}, 128, 8, {0, 8, 1016});
@@ -29,7 +29,7 @@ TEST(Workers, OneNodeOfAsManyProcessesAsRanksRun) {
   EXPECT_EQ((*workers)->per_node, 8);
 }
 
-TEST(Workers, WhatTheEnvironmentSaysIsOverridden) {
+TEST(Workers, OverridesTheEnvironment) {
   auto workers = only_workers({"torchrun", "t.py"},
                               {{"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "gpu"}}, 2, 4, {7});
   ASSERT_TRUE(workers && *workers);
@@ -48,13 +48,13 @@ TEST(Workers, AccelerateCountsProcessesOfAllMachines) {
   EXPECT_EQ((*workers)->world, 32);
 }
 
-TEST(Workers, ARankTheJobDoesNotHaveIsAnError) {
+TEST(Workers, RankOutsideTheJobIsAnError) {
   auto workers = only_workers({"torchrun", "--nproc-per-node", "4", "t.py"}, {}, 1, 8, {0, 4});
   ASSERT_FALSE(workers);
   EXPECT_EQ(workers.error().message, "there is no rank 4: the command starts 4 (1 × 4)");
 }
 
-TEST(Workers, OtherLaunchersAreLeftAlone) {
+TEST(Workers, UnknownLaunchersAreNotChanged) {
   for (const Words& command : {Words{"bash", "start.sh"}, Words{"mpirun", "-np", "8", "t"},
                                Words{"accelerate", "launch", "t.py"},
                                Words{"python", "-m", "torch.distributed.launch", "t.py"}}) {

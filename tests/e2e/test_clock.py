@@ -54,7 +54,7 @@ print("woke")
     done = subprocess.run([MAYA, "run", *VIRTUAL, "--no-predict", "--out", str(tmp_path / "run"), "--", sys.executable,
                            str(script)], capture_output=True, text=True, timeout=200)
     assert "woke" in done.stdout
-    assert "virtual time stood still" in done.stderr
+    assert "virtual time was blocked" in done.stderr
 
 
 def step_times(done) -> list[float]:

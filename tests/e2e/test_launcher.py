@@ -173,7 +173,7 @@ def test_two_runs_do_not_share_a_directory(tmp_path):
     assert first.stdout.readline() == "ready\n"
     second = subprocess.run([MAYA, "run", "--out", str(tmp_path / "r"), "--", "true"], capture_output=True, text=True)
     assert second.returncode == 1
-    assert "still going" in second.stderr
+    assert "still in progress" in second.stderr
     first.wait()
 
 

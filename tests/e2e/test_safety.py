@@ -43,7 +43,7 @@ def test_a_second_run_waits_until_the_last_process_of_the_first_is_gone(run, tmp
         launcher.wait()
         pids = subprocess.run(["pgrep", "-f", "time.sleep.600."], capture_output=True, text=True).stdout.split()
         second = python(run, TOUCH, out=out, options=("--no-predict",))
-        assert second.code == 1 and "still going" in second.stderr
+        assert second.code == 1 and "still in progress" in second.stderr
         assert recording.exists() and recording.with_name(recording.name + ".tail").exists()
     finally:
         own = {int(p) for p in pids if f"MAYA_RUN_DIR={out}" in environment_of(int(p))}

@@ -53,7 +53,7 @@ def test_stages_of_a_job_that_was_stopped_follow_from_five(run, tmp_path):
     words = job(8, "--schedule", "1f1b", "--micro", "16", "--steps", "100000")
     done = run(*words, options=("--ranks", "unique", "--stop-after", "1"), timeout=600)
     assert done.code == 0, done.stderr
-    assert "cannot be worked out" not in done.stderr and len(done.recordings) == 5, done.stderr
+    assert "cannot be derived" not in done.stderr and len(done.recordings) == 5, done.stderr
 
 
 @LONG
