@@ -1,5 +1,5 @@
-// What `maya estimate` and `maya net` answer, as JSON: the verbs print it, and `maya engine` sends
-// it.
+// The answers of `maya estimate` and `maya net` as JSON. These verbs print them, and `maya engine`
+// sends them.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ namespace maya::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Estimators by GPU name, made when first asked for.
+// Estimators by GPU name, created on first use.
 class Devices {
  public:
   Devices(const catalog::Catalog& catalog, std::string calibration)
@@ -49,7 +49,7 @@ struct NetAnswer {
   std::vector<std::string> notes;
   int ranks{};
 };
-// NCCL_* of this process count, as they would for a run started here.
+// The NCCL_* variables of this process are used, as in a run that is started from here.
 Result<NetAnswer> ask(const catalog::Catalog& catalog, const NetQuestion& question);
 Json to_json(const NetAnswer& answer, const NetQuestion& question);
 

@@ -1,4 +1,4 @@
-// The program from outside: exit codes, one line on stderr, JSON on stdout.
+// Tests the program as a process: exit codes, one line on stderr, JSON on stdout.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ class Program : public testing::Test {
     all << std::ifstream(path, std::ios::binary).rdbuf();
     return all.str();
   }
-  // The verb fails with this code and one line that has this in it.
+  // Expects that the verb fails with this code and one line that contains `part`.
   void refuses(const std::string& words, int code, const std::string& part) const {
     const Ended ended = maya(words);
     EXPECT_EQ(ended.code, code) << words;
@@ -58,7 +58,7 @@ class Program : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(Program, EveryVerbHelpsWithAnExample) {
+TEST_F(Program, HelpOfEveryVerbHasAnExample) {
   for (const char* verb :
        {"predict", "compare", "trace", "report", "estimate", "net", "gpus", "clusters"}) {
     const Ended ended = maya(std::string(verb) + " --help");
@@ -107,7 +107,7 @@ TEST_F(Program, UsageErrorsExitWith2) {
   refuses("net dgx-h100 all_reduce 8XB", 2, "8XB");
 }
 
-TEST_F(Program, FailuresAreOne) {
+TEST_F(Program, FailuresExitWith1) {
   refuses("predict nowhere", 1, "nowhere: no such run directory");
   refuses("predict run --cluster dgx-h10", 1, "dgx-h10");
   refuses("predict run --cluster a100-80gb-sxm", 1, "has 4 ranks but a100-80gb-sxm has 1 GPU");

@@ -66,7 +66,8 @@ int run(const Options& options) {
             : "-",
         c.usd_per_gpu_hour > 0 ? fmt::format("{:.2f}", c.usd_per_gpu_hour) : "-");
   fmt::print(
-      "\nName one to see it drawn (maya clusters dgx-h100:4). Your own: a TOML file in place of "
+      "\nName a cluster to see a drawing (maya clusters dgx-h100:4). Your own: a TOML file in "
+      "place of "
       "the name.\n");
   return success;
 }
@@ -75,11 +76,11 @@ int run(const Options& options) {
 
 void add_clusters(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("clusters", "Clusters of the catalogue; one of them drawn");
+  CLI::App* verb =
+      app.add_subcommand("clusters", "List the clusters of the catalogue, or draw one");
   verb->footer(
       "Examples:\n  maya clusters\n  maya clusters dgx-h100:4\n  maya clusters mine.toml --json");
-  verb->add_option("NAME", options->name,
-                   "Cluster, with a node count if you like, GPU or TOML file");
+  verb->add_option("NAME", options->name, "Cluster with an optional node count, GPU or TOML file");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options] { finish(run(*options)); });
 }

@@ -18,7 +18,7 @@ struct Options {
   bool json{};
 };
 
-// A prediction.json, or a run directory; one without a prediction is predicted now.
+// Loads a prediction.json or a run directory. A run without a prediction is predicted now.
 Result<report::Prediction> load(const std::string& path) {
   std::string file = path;
   if (std::filesystem::is_directory(path)) {
@@ -62,21 +62,22 @@ int run(const Options& options) {
 
 void add_compare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("compare", "Predictions side by side");
+  CLI::App* verb = app.add_subcommand("compare", "Compare predictions side by side");
   verb->footer(
       "Examples:\n"
       "  maya compare maya-runs/ddp maya-runs/fsdp\n"
       "  maya predict maya-runs/ddp --cluster dgx-a100 --out a100.json\n"
       "  maya compare maya-runs/ddp a100.json\n"
       "  maya compare maya-runs/ddp maya-runs/fsdp --html comparison.html");
-  verb->add_option("RUN", options->runs,
-                   "Run directories or prediction.json files, the first to compare with")
+  verb->add_option(
+          "RUN", options->runs,
+          "Run directories or prediction.json files; the others are compared with the first")
       ->required()
       ->expected(2, -1);
   verb->add_option("--html", options->html,
-                   "Write a page instead: what differs, by part of the step, module and op")
+                   "Write an HTML page instead: differences by part of the step, module and op")
       ->type_name("FILE");
-  verb->add_flag("--json", options->json, "Print JSON in place of the table");
+  verb->add_flag("--json", options->json, "Print JSON instead of the table");
   verb->callback([options] { finish(run(*options)); });
 }
 

@@ -1,4 +1,4 @@
-// maya doctor: what is there, what is missing, and what to do about it.
+// maya doctor: reports what is installed, what is missing, and what to do about it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ std::string search_path() {
   return path ? path : "/usr/local/bin:/usr/bin:/bin";
 }
 
-// A run directory that lasts as long as the checks.
+// A temporary run directory for the checks.
 class Scratch {
  public:
   Scratch() {
@@ -64,12 +64,12 @@ class Scratch {
   std::string path_;
 };
 
-// The Python that would run, and how it was chosen.
+// The Python that is checked, and how it was chosen.
 struct Choice {
   std::string path, why;
 };
 
-// What the user named: a Python, or a command that starts one (torchrun, by its first line).
+// The Python that the user named, directly or by a command that starts it (torchrun).
 Choice named_python(const std::string& word) {
   auto executable = launch::find_executable(word, search_path());
   if (!executable) return {word, "as named"};
@@ -78,13 +78,14 @@ Choice named_python(const std::string& word) {
           python && *python != executable->path ? "of " + word : "as named"};
 }
 
-// Without a name: the active virtual environment, else the one that this program is in, else PATH.
+// By default: the active virtual environment, else the one that this program is in, else PATH.
 Choice default_python() {
   if (const char* active = std::getenv("VIRTUAL_ENV")) {
     std::string python = std::string(active) + "/bin/python";
     if (fs::exists(python)) return {python, "the active virtual environment"};
   }
-  // By the name it was called with: `.venv/bin/maya` is a link out of the environment.
+  // Uses the name that the program was called with: `.venv/bin/maya` is a link out of the
+  // environment.
   if (auto self = launch::find_executable(program_invocation_name, search_path())) {
     std::string python = fs::path(self->path).parent_path() / "python";
     if (fs::exists(python)) return {python, "beside maya"};
@@ -136,7 +137,7 @@ void check_torch(const launch::Python& python, bool needed, Findings& findings) 
     bool only_numpy = python.missing == std::vector<std::string>{"numpy"};
     findings.push_back(
         {"packages", only_numpy ? State::warning : State::wrong,
-         fmt::format("torch wants {}: pip install {}", fmt::join(python.missing, ", "),
+         fmt::format("torch needs {}: pip install {}", fmt::join(python.missing, ", "),
                      fmt::join(python.missing, " "))});
   }
   if (python.nvidia_packages.empty()) {
@@ -192,10 +193,9 @@ void check_jax(const launch::Jax& jax, Findings& findings) {
   if (jax.cuda_major == 0) {
     findings.push_back(
         {"jax", State::warning,
-         fmt::format(
-             "{} without a CUDA plug-in: it computes on the CPU and Maya sees nothing of it; "
-             "pip install jax-cuda13-plugin jax-cuda13-pjrt",
-             jax.version)});
+         fmt::format("{} without a CUDA plug-in: it runs on the CPU and Maya records nothing; "
+                     "pip install jax-cuda13-plugin jax-cuda13-pjrt",
+                     jax.version)});
   } else if (jax.ptxas.empty()) {
     findings.push_back(
         {"jax", State::warning,
@@ -209,7 +209,7 @@ void check_jax(const launch::Jax& jax, Findings& findings) {
   }
 }
 
-// "libcusparseLt" of /x/libcusparseLt-f80c68d1.so.0
+// "libcusparseLt" for /x/libcusparseLt-f80c68d1.so.0
 std::string stem_of(const fs::path& path) {
   std::string name = path.filename();
   return name.substr(0, name.find_first_of("-."));
@@ -231,13 +231,13 @@ void check_packages(const launch::Python& python, const launch::Installation* in
     std::string shown = fs::path(library.path).lexically_relative(python.site);
     if (library.kind == Kind::private_runtime)
       copies.push_back(shown);
-    else if (!emulated.contains(stem_of(library.path)))  // else a copy of what ours answers for
+    else if (!emulated.contains(stem_of(library.path)))  // else a copy of an emulated library
       fixed.push_back(shown);
   }
   if (!copies.empty()) {
     findings.push_back({"runtimes", State::warning,
-                        fmt::format("private copies of libcudart: {}; the emulated one answers "
-                                    "before them when they are of CUDA 12 or 13",
+                        fmt::format("private copies of libcudart: {}; the emulated library is used "
+                                    "instead if they are of CUDA 12 or 13",
                                     fmt::join(copies, ", "))});
   }
   if (!fixed.empty()) {
@@ -245,9 +245,8 @@ void check_packages(const launch::Python& python, const launch::Installation* in
     findings.push_back(
         {"runtimes", State::warning,
          fmt::format(
-             "{}{} link the CUDA runtime statically: emulation cannot reach the kernels inside; "
-             "use a build with "
-             "`-cudart shared`, or do without",
+             "{}{} link the CUDA runtime statically: their kernels cannot be emulated; use a build "
+             "with `-cudart shared`, or do without them",
              fmt::join(fixed.begin(), fixed.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
              fixed.size() > shown ? fmt::format(" and {} more", fixed.size() - shown) : "")});
   }
@@ -258,8 +257,8 @@ void check_user_preload(Findings& findings) {
     findings.push_back({"preload", remark.conflict ? State::warning : State::good, remark.text});
 }
 
-// A child under the preload prints its own memory map: are all our libraries in it, in front of
-// others?
+// Starts a child with the preloaded libraries, which prints its memory map, and checks that all
+// emulated libraries are in it before others.
 void check_preload(const launch::Environment& environment, const launch::Installation& installation,
                    Findings& findings) {
   auto cat = launch::find_executable("cat", "/bin:/usr/bin");
@@ -287,15 +286,15 @@ void check_preload(const launch::Environment& environment, const launch::Install
     findings.push_back(
         {"preload", State::wrong,
          fmt::format(
-             "the loader left out {}; start a program by hand with LD_DEBUG=libs to see why",
+             "the loader did not load {}; start a program by hand with LD_DEBUG=libs to see why",
              fmt::join(absent, ", "))});
     return;
   }
   findings.push_back(
-      {"preload", State::good, "the loader takes every emulated library before any other"});
+      {"preload", State::good, "the loader loads every emulated library before any other"});
 }
 
-// The decisive question, asked of torch itself.
+// Asks torch itself which devices it sees.
 void check_device(const launch::Python& python, const launch::Environment& environment,
                   const launch::Installation& installation, Findings& findings) {
   constexpr const char* question = R"(
@@ -313,7 +312,7 @@ for line in open("/proc/self/maps"):
     findings.push_back(
         {"device", State::wrong,
          fmt::format(
-             "torch does not import under the emulation; see why with: maya run -- {} -c 'import "
+             "torch cannot be imported under emulation; see why with: maya run -- {} -c 'import "
              "torch; torch.cuda.init()'",
              python.path)});
     return;
@@ -334,14 +333,15 @@ for line in open("/proc/self/maps"):
     }
   }
   if (count == "0" || name == "none") {
-    findings.push_back({"device", State::wrong, "torch imports, and sees no emulated GPU"});
+    findings.push_back(
+        {"device", State::wrong, "torch can be imported, but it sees no emulated GPU"});
   } else {
     findings.push_back({"device", State::good, fmt::format("torch sees {} × {}", count, name)});
   }
   if (!strangers.empty()) {
-    findings.push_back(
-        {"order", State::warning,
-         fmt::format("also loaded, though ours answer first: {}", fmt::join(strangers, ", "))});
+    findings.push_back({"order", State::warning,
+                        fmt::format("also loaded, but the emulated ones are used first: {}",
+                                    fmt::join(strangers, ", "))});
   }
 }
 
@@ -421,10 +421,11 @@ int doctor(const Choice& python, bool json) {
   } else {
     for (const auto& f : findings)
       fmt::print("{:<6} {:<10} {}\n", word(f.state), f.subject, f.text);
-    fmt::print("\n{}\n", wrong      ? fmt::format("{} thing{} in the way of `maya run`: see above",
-                                                  wrong, wrong == 1 ? " is" : "s are")
+    fmt::print("\n{}\n", wrong      ? fmt::format("{} problem{} must be solved before `maya run` "
+                                                       "works: see above",
+                                                  wrong, wrong == 1 ? "" : "s")
                          : warnings ? "`maya run` will work, with the limits noted above"
-                                    : "everything `maya run` needs is there");
+                                    : "everything that `maya run` needs is installed");
   }
   return wrong ? failure : success;
 }
@@ -438,16 +439,15 @@ void add_doctor(CLI::App& app) {
     bool json{};
   };
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      app.add_subcommand("doctor", "Say what Maya found on this machine, and what is wrong");
+  CLI::App* verb = app.add_subcommand("doctor", "Check this machine and report what is missing");
   verb->footer(
       "Examples:\n"
       "  maya doctor\n"
       "  maya doctor .venv/bin/python\n"
       "  maya doctor torchrun train.py");
   verb->add_option("command", options->command,
-                   "A Python, or a command whose Python is to be checked (default: the active "
-                   "virtual environment, else the one maya is in, else python3)");
+                   "A Python, or a command whose Python is checked (default: the active virtual "
+                   "environment, else the one that maya is in, else python3)");
   verb->add_option("--python", options->python, "The same, as an option");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options] {

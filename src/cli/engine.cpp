@@ -1,7 +1,7 @@
-// `maya engine`: questions as JSON lines on standard input, answers as JSON lines on standard
-// output. It keeps recordings and models in memory between questions, so that a what-if takes as
-// long as its simulation. The Python package and `maya serve` talk to it; people use `maya
-// predict`.
+// `maya engine` reads questions as JSON lines from standard input and writes answers as JSON lines
+// to standard output. It keeps recordings and models in memory between questions, so that a what-if
+// takes only as long as its simulation. The Python package and `maya serve` use it; people use
+// `maya predict`.
 //
 //   {"id": 1, "ask": "predict", "run": "maya-runs/demo", "set": {"host.speed": "2"}}
 //   {"id": 1, "answer": {...}}            or  {"id": 1, "error": "what is wrong and what to do"}
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of a run as they are now; other recordings under the same name are read again.
+// Names, sizes and times of the files of a run. If they change, the recordings are read again.
 std::string stamp(const std::string& directory) {
   std::vector<std::string> lines;
   std::error_code error;
@@ -80,7 +80,7 @@ std::string text_of(const Json& question, const char* name, const char* otherwis
   return found == question.end() || found->is_null() ? otherwise : found->get<std::string>();
 }
 
-// Columns, not rows: a step of eight ranks has ten thousand entries.
+// Columns instead of rows, because a step of eight ranks has ten thousand entries.
 Json timeline_json(const predict::Outcome& outcome) {
   const simulate::Timeline& timeline = outcome.timeline;
   Json ops = Json::array(), columns = Json::object();
@@ -193,7 +193,7 @@ int run() {
       else
         reply["error"] = answer.error().message;
     } catch (const std::exception& wrong) {
-      reply["error"] = fmt::format("the question cannot be read: {}", wrong.what());
+      reply["error"] = fmt::format("the question cannot be parsed: {}", wrong.what());
     }
     fmt::print("{}\n", reply.dump(-1, ' ', false, Json::error_handler_t::replace));
     std::fflush(stdout);

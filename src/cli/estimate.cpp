@@ -58,7 +58,7 @@ int many(const Options& options, Devices& devices) {
         "interval",
         summary->compared, 100 * summary->mean_error, 100 * summary->median_error,
         100 * summary->covered);
-  // The table may be on stdout: what is said about it goes beside it.
+  // The table may be on stdout, so the summary goes to stderr.
   if (options.json && !options.out.empty()) {
     fmt::print("{}\n", nlohmann::ordered_json({{"rows", summary->rows},
                                                {"failed", summary->failed},
@@ -93,7 +93,7 @@ int run(const Options& options) {
 void add_estimate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
-      app.add_subcommand("estimate", "Duration of one op, or of a CSV file of them, on a GPU");
+      app.add_subcommand("estimate", "Predict the duration of one op, or of a CSV file of ops");
   verb->footer([] {
     return "Examples:\n"
            "  maya estimate gemm m=4096 n=4096 k=8192 dtype=bf16 --gpu h100-sxm\n"
@@ -104,9 +104,9 @@ void add_estimate(CLI::App& app) {
   verb->add_option("--gpu", options->gpu, "GPU of the catalogue, or a TOML file of its data sheet")
       ->capture_default_str();
   verb->add_option("--csv", options->csv,
-                   "One op a row (column `op`, then its keys); - is the terminal")
+                   "One op per row (column `op`, then its keys); - is standard input")
       ->type_name("FILE");
-  verb->add_option("--out", options->out, "Where the CSV goes (default: to the terminal)")
+  verb->add_option("--out", options->out, "File to write the CSV to (default: standard output)")
       ->type_name("FILE");
   verb->add_option("--calibration", options->calibration, "File of `maya calibrate`")
       ->type_name("FILE");

@@ -54,8 +54,9 @@ int run(bool json) {
         cell(std::max(peak(gpu, DType::bf16), peak(gpu, DType::f16))),
         cell(peak(gpu, DType::f8e4m3)), cell(gpu.nvlink_gbps), cell(gpu.usd_per_hour, "{:.2f}"));
   fmt::print(
-      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Names as people write them do "
-      "too: H100, RTX 4090,\nNVIDIA A100-SXM4-40GB. Your own GPU: ten numbers of its data sheet in "
+      "\nTFLOP/s are dense peaks; NVLink is GB/s in one direction. Common names work too: H100, "
+      "RTX "
+      "4090,\nNVIDIA A100-SXM4-40GB. Your own GPU: ten figures of its data sheet in "
       "a "
       "TOML file, named where a GPU's\nname goes (see {}/README.md).\n",
       catalog->directory());
@@ -66,7 +67,7 @@ int run(bool json) {
 
 void add_gpus(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* verb = app.add_subcommand("gpus", "GPUs of the catalogue");
+  CLI::App* verb = app.add_subcommand("gpus", "List the GPUs of the catalogue");
   verb->footer("Example:\n  maya gpus --json");
   verb->add_flag("--json", *json, "Print JSON");
   verb->callback([json] { finish(run(*json)); });

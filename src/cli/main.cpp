@@ -24,7 +24,7 @@ int fail(const Error& error, int code) { return fail(error.message, code); }
 
 int fail(std::string_view message, int code) {
   std::fflush(stdout);
-  // Messages quote files, arguments and names of other people.
+  // Messages may quote text from files and arguments that are not trusted.
   fmt::print(stderr, "maya: {}\n", base::visible_lines(message));
   return code;
 }
@@ -46,20 +46,20 @@ int run_verb(int argc, char** argv) {
   app.fallthrough(false);
   add_verbs(app);
   add_python_verbs(app);
-  // After the verbs: a verb would inherit it.
+  // After the verbs, because a verb would inherit it.
   app.footer(
       "Example:\n"
       "  maya run --cluster dgx-h100 -- torchrun --nproc-per-node 8 train.py\n"
       "  maya predict maya-runs/demo --cluster dgx-a100\n\n"
       "`maya VERB --help` shows the options of a verb.");
   try {
-    // `maya run … -- COMMAND`: the verb takes everything from the first word that is no option of
-    // its own; the mark in front of it is for people (CLI11 would end the verb there).
+    // `maya run … -- COMMAND`: the verb takes everything from the first word that is not one of its
+    // options. The `--` is removed, because CLI11 would end the verb there.
     std::vector<std::string> words(argv + 1, argv + argc);
     if (!words.empty() && words.front() == "run")
       if (auto mark = std::find(words.begin(), words.end(), "--"); mark != words.end())
         words.erase(mark);
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // the order that CLI11 expects
     app.parse(words);
     return success;
   } catch (const CLI::RuntimeError& end) {
@@ -69,7 +69,7 @@ int run_verb(int argc, char** argv) {
   } catch (const CLI::ParseError& wrong) {
     std::string verb = "maya";
     for (const CLI::App* parsed : app.get_subcommands()) verb += " " + parsed->get_name();
-    // CLI11 only says that a verb is missing: say which word was taken for one.
+    // CLI11 only reports that a verb is missing. Name the word that is not a verb.
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
       std::vector<std::string> names;
       for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
@@ -83,7 +83,7 @@ int run_verb(int argc, char** argv) {
     }
     return fail(fmt::format("{}; see `{} --help`", wrong.what(), verb), usage);
   } catch (const std::exception& unexpected) {
-    return fail(fmt::format("unexpected: {}; please report it", unexpected.what()));
+    return fail(fmt::format("internal error: {}; please report it", unexpected.what()));
   }
 }
 

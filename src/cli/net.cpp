@@ -40,7 +40,7 @@ int run(const Options& options) {
 void add_net(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
-      "net", "Time and bandwidth of a collective on a cluster, as nccl-tests prints them");
+      "net", "Predict time and bandwidth of a collective, in the format of nccl-tests");
   verb->footer(
       "Examples:\n"
       "  maya net dgx-h100:2 all_reduce 1MB..1GB\n"
@@ -50,9 +50,9 @@ void add_net(CLI::App& app) {
       "gather,\nscatter, send_recv.");
   verb->add_option("SPEC", options->cluster, "Cluster: dgx-h100:2, p4d, mine.toml")->required();
   verb->add_option("COLLECTIVE", options->kind, "all_reduce, all_gather, ...")->required();
-  verb->add_option("SIZES", options->sizes, "One size, or first..last, doubling")
+  verb->add_option("SIZES", options->sizes, "One size, or first..last in powers of two")
       ->capture_default_str();
-  verb->add_option("--ranks", options->ranks, "The first N GPUs (default: all)")
+  verb->add_option("--ranks", options->ranks, "Use the first N GPUs (default: all)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   verb->add_option("--set", options->settings, "What if: network.nic_gbps=200")

@@ -10,7 +10,7 @@
 
 namespace maya::cli {
 
-// --cluster, --set, --steps, --calibration: what can be asked of a recording.
+// Options of verbs that predict from a recording: --cluster, --set, --steps, --calibration.
 struct PredictOptions {
   std::string cluster, calibration, steps{"auto"};
   std::vector<std::string> settings;

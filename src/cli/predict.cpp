@@ -21,7 +21,7 @@ int run(const Options& options) {
   const auto outcome = predict::predict_run(options.run, *asked);
   if (!outcome) return fail(outcome.error());
   const std::string json = predict::to_json(*outcome);
-  // The run's own prediction is kept beside it; a what-if only where the user says.
+  // The prediction of the run is stored in its directory. A what-if is stored only with --out.
   const bool what_if = !asked->cluster.empty() || !asked->settings.empty();
   const std::string out =
       options.out.empty() && !what_if ? options.run + "/prediction.json" : options.out;
@@ -38,7 +38,7 @@ int run(const Options& options) {
 void add_predict(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
-      app.add_subcommand("predict", "Predict a recorded run, as it was or with a what-if");
+      app.add_subcommand("predict", "Predict a recorded run, unchanged or with a what-if");
   verb->footer(
       "Examples:\n"
       "  maya predict maya-runs/demo\n"
@@ -47,9 +47,9 @@ void add_predict(CLI::App& app) {
   verb->add_option("RUN", options->run, "Run directory of `maya run`")->required();
   options->predict.add_to(*verb);
   verb->add_option("--out", options->out,
-                   "Write prediction.json here (default: into RUN, unless it is a what-if)")
+                   "Write prediction.json to this file (default: into RUN, unless it is a what-if)")
       ->type_name("FILE");
-  verb->add_flag("--json", options->json, "Print JSON in place of the summary");
+  verb->add_flag("--json", options->json, "Print JSON instead of the summary");
   verb->callback([options] { finish(run(*options)); });
 }
 

@@ -33,7 +33,7 @@ fs::path self() {
   return fs::read_symlink("/proc/self/exe", ignored);
 }
 
-// The folder that holds the package `maya`: around an installed program, else the source tree's.
+// The folder with the package `maya`: near an installed program, else in the source tree.
 fs::path package_folder() {
   const fs::path prefix = self().parent_path().parent_path();
   std::error_code ignored;
@@ -48,7 +48,7 @@ bool installed(const Verb& verb) {
          fs::exists(module / "__main__.py", ignored);
 }
 
-// The interpreter beside the program as it was called (.venv/bin/maya), else the one on PATH.
+// The interpreter in the same folder as the program (.venv/bin/maya), else the one on PATH.
 std::string interpreter() {
   if (const char* chosen = std::getenv("MAYA_PYTHON"); chosen && *chosen) return chosen;
   const fs::path called = program_invocation_name;

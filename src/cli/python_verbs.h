@@ -1,6 +1,6 @@
-// Verbs that are Python: `maya calibrate` is `python -m maya.calibrate`. What profiles, search
-// spaces and published cases need (SQLite, Optuna, torch) lives there; the program finds the
-// package and the interpreter, and hands the words over as they are.
+// Verbs that are written in Python: `maya calibrate` runs `python -m maya.calibrate`. They need
+// Python libraries (SQLite, Optuna, torch). The program finds the package and the interpreter and
+// passes the arguments on unchanged.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace maya::cli {
 
-// Lists those whose module is installed in the program's help.
+// Adds the verbs whose module is installed to the program's help.
 void add_python_verbs(CLI::App& app);
 
-// Becomes the verb, if the first word is one; otherwise gives nothing back. An exit code: it could
-// not.
+// If the first word is such a verb, replaces this process by it. Returns nullopt if it is not one,
+// and an exit code if the verb could not be started.
 std::optional<int> run_python_verb(int argc, char** argv);
 
-// Becomes `python -m maya.<name> ARGUMENTS…`; returns only with a failure.
+// Replaces this process by `python -m maya.<name> ARGUMENTS…`. Returns only if that fails.
 int run_python(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace maya::cli

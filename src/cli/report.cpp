@@ -20,7 +20,7 @@ struct Options {
   bool open{}, json{};
 };
 
-// The desktop's own opener, in the background; nothing of it reaches the terminal.
+// Starts xdg-open in the background, without output on the terminal.
 bool open_in_browser(std::string path) {
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
@@ -57,12 +57,13 @@ int run(const Options& options) {
 
 void add_report(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = app.add_subcommand("report", "Write a page (HTML) about a run");
+  CLI::App* verb = app.add_subcommand("report", "Write the HTML report of a run");
   verb->footer("Example:\n  maya report maya-runs/demo --open");
   verb->add_option("RUN", options->run, "Run directory of `maya run`")->required();
   options->predict.add_to(*verb);
-  verb->add_option("--out", options->out, "The page (default: RUN/report.html)")->type_name("FILE");
-  verb->add_flag("--open", options->open, "Show it in the browser");
+  verb->add_option("--out", options->out, "File to write (default: RUN/report.html)")
+      ->type_name("FILE");
+  verb->add_flag("--open", options->open, "Open it in the browser");
   verb->add_flag("--json", options->json, "Print the file's name as JSON");
   verb->callback([options] { finish(run(*options)); });
 }

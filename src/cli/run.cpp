@@ -1,4 +1,4 @@
-// maya run: a training command on the emulated cluster, recorded, then predicted.
+// maya run: runs a training command on the emulated cluster, records it and predicts its step.
 #include <fmt/format.h>
 
 #include <sys/statvfs.h>
@@ -43,7 +43,7 @@ struct Options {
   bool no_predict{}, no_report{}, json{}, quiet{}, stacks{};
 };
 
-// "train_gpt" of "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
+// "train_gpt" for "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
 std::string run_name(const std::vector<std::string>& command) {
   for (const auto& word : command) {
     fs::path path(word);
@@ -60,14 +60,15 @@ Result<catalog::Cluster> resolve_cluster(const catalog::Catalog& catalogue, cons
   if (!cluster || cluster->nodes >= nodes) return cluster;
   if (spec.find(':') != std::string::npos || fs::exists(spec)) {
     return Error{
-        fmt::format("the command asks for {} nodes and the cluster {} has {}; name a larger one",
+        fmt::format("the command needs {} nodes, but the cluster {} has {}; name a larger one",
                     nodes, spec, cluster->nodes)};
   }
-  spec += fmt::format(":{}", nodes);  // no count given: as many as the command asks for
+  spec +=
+      fmt::format(":{}", nodes);  // without a count the cluster has as many as the command needs
   return catalogue.cluster(spec, settings.cluster);
 }
 
-// A process of a run has the emulated libraries in front of everything.
+// In a process of a run the emulated libraries are preloaded first.
 bool is_inside_a_run(const launch::Environment& user) {
   auto preload = user.find("LD_PRELOAD");
   return preload != user.end() && preload->second.find("libmaya_device") != std::string::npos;
@@ -83,7 +84,7 @@ int count_recordings(const std::string& directory) {
   return count;
 }
 
-// How many ranks the job says it has; 0: nothing is recorded.
+// The number of ranks of the recorded job; 0: there is no recording.
 int recorded_world(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(directory, ignored))
@@ -93,7 +94,7 @@ int recorded_world(const std::string& directory) {
   return 0;
 }
 
-// Processes of the run leave what the user should know here, one line each; each line once.
+// Prints the notes that processes of the run have written for the user, each distinct line once.
 void print_notes(const std::string& directory) {
   std::ifstream file(directory + "/notes.txt");
   std::set<std::string> seen;
@@ -102,7 +103,7 @@ void print_notes(const std::string& directory) {
   }
 }
 
-// The first program that was started out of reach of the preload, if any was.
+// The first program that was started without the preloaded libraries, or empty.
 std::string unreached(const std::string& directory) {
   std::ifstream file(directory + "/unreached.txt");
   std::string line;
@@ -110,14 +111,14 @@ std::string unreached(const std::string& directory) {
   return base::visible(line);
 }
 
-// Whether the disk of the run has no room for a recording (its first megabyte is reserved).
+// Whether the disk has no room for a recording, which reserves one megabyte.
 bool disk_is_full(const std::string& directory) {
   struct statvfs disk {};
   return statvfs(directory.c_str(), &disk) == 0 &&
          static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize < 2 << 20;
 }
 
-// One sentence on why a command that ended well left no recording.
+// One sentence that says why a successful command left no recording.
 std::string why_no_recording(const launch::Executable& executable, const std::string& directory) {
   if (!fs::is_directory(directory))
     return fmt::format("nothing was recorded: {} was removed while the command ran", directory);
@@ -126,9 +127,8 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
                        directory);
   if (auto line = unreached(directory); !line.empty()) {
     return fmt::format(
-        "nothing was recorded: {}; what it does is not emulated. Keep LD_PRELOAD, LD_LIBRARY_PATH "
-        "and MAYA_* when "
-        "starting it (`env -i` and `sudo` drop them)",
+        "nothing was recorded: {}; it is not emulated. Keep LD_PRELOAD, LD_LIBRARY_PATH and MAYA_* "
+        "when starting it (`env -i` and `sudo` remove them)",
         line);
   }
   auto path = launch::python_of(executable);
@@ -152,7 +152,7 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
         "(no NVIDIA package is needed)",
         python->torch->version, *path);
   }
-  return "nothing was recorded: the command never touched the device (does it choose the CPU? "
+  return "nothing was recorded: the command did not use the device (does it run on the CPU? "
          "`maya doctor` checks the "
          "set-up)";
 }
@@ -175,13 +175,13 @@ int print_prediction(const std::string& directory, const std::string& spec,
   if (!outcome) return fail(outcome.error());
   fmt::print("{}", options.json ? predict::to_json(*outcome)
                                 : report::summary(outcome->prediction, report::style_of_stdout()));
-  std::fflush(stdout);  // the answer does not wait for the page and the timeline
+  std::fflush(stdout);  // show the answer before the page and the timeline are written
   if (auto written = predict::write_results(directory, *outcome); !written)
     return fail(written.error(), not_stored);
   return success;
 }
 
-// "3" → 3, "auto" → enough for a steady answer, "" → 0: the command ends by itself.
+// "3" → 3, "auto" → enough for a reliable answer, "" → 0: the command is not stopped.
 Result<int> steps_to_stop_after(const std::string& text) {
   constexpr int enough = 3;
   if (text.empty()) return 0;
@@ -205,7 +205,7 @@ int run(const Options& options, std::vector<std::string> command) {
     return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
   auto stop_after = steps_to_stop_after(options.stop_after);
   if (!stop_after) return fail(fmt::format("run: {}", stop_after.error().message), usage);
-  if (options.nodes < 0) return fail("run: --nodes wants a positive number", usage);
+  if (options.nodes < 0) return fail("run: --nodes must be a positive number", usage);
 
   auto installation = launch::find_installation();
   if (!installation) return fail(installation.error());
@@ -218,7 +218,7 @@ int run(const Options& options, std::vector<std::string> command) {
   user.erase("MAYA_STACKS");
   if (options.stacks) user["MAYA_STACKS"] = "1";
   auto path = user.find("PATH");
-  // As the command itself will see it: `maya run -- nvidia-smi` means the emulated one.
+  // With the PATH that the command gets, so that `maya run -- nvidia-smi` runs the emulated one.
   auto executable = launch::find_executable(
       command.front(),
       installation->programs + ":" + (path == user.end() ? "/usr/bin:/bin" : path->second));
@@ -267,7 +267,7 @@ int run(const Options& options, std::vector<std::string> command) {
   file.benchmark_us = launch::host_benchmark_us();
   const bool virtual_clock = options.clock == "virtual";
   if (virtual_clock) {
-    // The processes count their time as the prediction will.
+    // The processes scale their host time in the same way as the prediction.
     const double reference = predict::reference_benchmark_us(catalogue->directory());
     const double speed = reference > 0 ? reference / file.benchmark_us : 1;
     cluster->extra.emplace("host.recorded_speed", speed);
@@ -295,7 +295,7 @@ int run(const Options& options, std::vector<std::string> command) {
     job.headline = fmt::format("{} on {} × {} ({})", base::visible(command.front()),
                                cluster->gpus_per_node * nodes, cluster->gpu.name, spec);
   job.fits_together = [&](bool stopped) -> Status {
-    // The prediction reads there whether the ranks ended at different places.
+    // The prediction reads this to know whether the ranks may have ended at different places.
     file.stop_after = *stop_after;
     file.stopped = stopped;
     if (auto written = launch::write_file(run_file, launch::to_toml(file)); !written)
@@ -311,7 +311,8 @@ int run(const Options& options, std::vector<std::string> command) {
   if (!ended) return fail(ended.error());
   const int code = ended->code;
 
-  // A script may start more nodes than the command says; without a count the cluster has as many.
+  // A script may start more nodes than the command says. If the cluster was given without a node
+  // count, it grows.
   const int per_node = cluster->gpus_per_node;
   if (spec == options.cluster && spec.find(':') == std::string::npos && !fs::exists(spec) &&
       per_node > 1) {
@@ -319,14 +320,14 @@ int run(const Options& options, std::vector<std::string> command) {
     if (file.nodes > cluster->nodes) file.cluster = spec += fmt::format(":{}", file.nodes);
   }
   file.ended = launch::now_utc();
-  // Again, in case the machine was busy the first time.
+  // Measured again, in case the machine was busy the first time.
   if (!virtual_clock) file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = code;
   file.clock_notes = ended->clock_notes;
   file.stop_after = *stop_after;
   file.stopped = ended->stopped;
   launch::name_orphans(directory->path());
-  // What the ranks told each other is of no use to anyone else, and may be large.
+  // The values that ranks exchanged are no longer needed and may be large.
   std::error_code ignored;
   std::filesystem::remove_all(std::filesystem::path(directory->path()) / "exchange", ignored);
   file.recordings = count_recordings(directory->path());
@@ -339,20 +340,20 @@ int run(const Options& options, std::vector<std::string> command) {
     fmt::print(
         stderr, "maya: {}\n",
         ended->stopped
-            ? fmt::format("{} steady steps of every rank are recorded: the command was ended",
+            ? fmt::format("{} steady steps of every rank are recorded: the command was stopped",
                           *stop_after)
-            : fmt::format("the command ended by itself before {} steady steps were seen",
+            : fmt::format("the command ended by itself before {} steady steps were detected",
                           *stop_after));
   if (file.recordings == 0) {
     if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
     auto line = unreached(directory->path());
     fail(fmt::format(
-        "nothing was recorded: the command ended with code {} before it touched the device{}", code,
+        "nothing was recorded: the command ended with code {} before it used the device{}", code,
         line.empty() ? "" : fmt::format(" ({})", line)));
     return code;
   }
   if (code != 0) {
-    fmt::print(stderr, "maya: the command ended with code {}; what it did until then is recorded\n",
+    fmt::print(stderr, "maya: the command ended with code {}; its work until then is recorded\n",
                code);
   }
   if (options.no_predict) return code;
@@ -372,10 +373,11 @@ void add_run(CLI::App& app) {
       "  maya run --cluster a100-80gb-sxm -- python train.py --batch 16\n"
       "  maya run --cluster dgx-a100 -- torchrun --nnodes 2 --node-rank 0 --nproc-per-node 8 "
       "train.py\n"
-      "A command for one node of several is started once per node, side by side, each with its "
+      "A command for one node of several is started once per node, in parallel, each with its own "
       "node rank.\n"
-      "Exits with the command's own code; where that is 0, with 1 if nothing can be predicted from "
-      "what was\nrecorded, and with 3 if the prediction was printed and could not be stored.");
+      "The exit code is that of the command. If that is 0, it is 1 if nothing can be predicted "
+      "from "
+      "the recording,\nand 3 if the prediction was printed but could not be stored.");
   verb->add_option("--cluster", options->cluster,
                    "Cluster[:nodes], GPU, or a TOML file (see `maya clusters`)")
       ->capture_default_str();
@@ -383,18 +385,19 @@ void add_run(CLI::App& app) {
                    "Directory of the run (default: maya-runs/<time>-<script>)");
   verb->add_option(
           "--ranks", options->ranks,
-          "Ranks to run: all, unique (one of each that does the same) or a list (0-1,8-56/8)")
+          "Ranks to run: all, unique (one rank of each group that does identical work) or a list "
+          "(0-1,8-56/8)")
       ->capture_default_str();
   verb->add_option("--at-once", options->at_once,
-                   "Of a list of ranks, let at most so many run at the same time")
+                   "With a list of ranks, run at most this many at the same time")
       ->check(CLI::Range(2, 1 << 22));
   verb->add_option("--stop-after", options->stop_after,
-                   "End the command when every rank has recorded so many steady steps (auto: as "
-                   "many as a steady answer needs); nothing of it runs after that");
+                   "Stop the command when every rank has recorded this many steady steps (auto: as "
+                   "many as a reliable answer needs); its exit handlers do not run");
   verb->add_option("--steps", options->steps, "Steps to average over: auto, or the last N")
       ->capture_default_str();
   verb->add_option("--nodes", options->nodes,
-                   "Start the command this many times, as on so many nodes");
+                   "Start the command this many times, as on this many nodes");
   verb->add_option("--set", options->set, "Change one figure of the cluster: key=value, repeatable")
       ->allow_extra_args(false);
   verb->add_option("--start", options->start,
@@ -404,19 +407,19 @@ void add_run(CLI::App& app) {
       ->capture_default_str();
   verb->add_option(
           "--clock", options->clock,
-          "Clocks the command reads: recorded (this machine's), or virtual (the cluster's, "
-          "see docs/virtual-time.md)")
+          "Time that the command sees: recorded (of this machine) or virtual (of the cluster, see "
+          "docs/virtual-time.md)")
       ->check(CLI::IsMember({"recorded", "virtual"}))
       ->capture_default_str();
   verb->add_flag("--stacks", options->stacks,
-                 "Record the line of Python and the module that asked for each op: the report then "
-                 "shows time and memory by line and module (Python 3.11 or later)");
+                 "Record the Python line and the module that issued each op; the report then shows "
+                 "time and memory by line and module (Python 3.11 or later)");
   verb->add_flag("--no-report", options->no_report,
-                 "Leave only prediction.json, no report.html and no timeline");
+                 "Write only prediction.json, not report.html and not the timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");
   verb->add_flag("--json", options->json,
                  "Print prediction.json at the end instead of the summary");
-  verb->add_flag("--quiet", options->quiet, "No line before the command starts");
+  verb->add_flag("--quiet", options->quiet, "Print no line before the command starts");
   verb->prefix_command();
   verb->callback([options, verb] { finish(run(*options, verb->remaining())); });
 }

@@ -47,7 +47,7 @@ std::vector<File> files(const Options& options, const predict::Outcome& outcome)
   return list;
 }
 
-// One snapshot for each kind of rank, named by the rank that stands for it.
+// Writes one snapshot for each class of ranks, named after its representative.
 int write_memory(const Options& options, const predict::Outcome& outcome) {
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
   for (std::size_t c = 0; c < outcome.job.classes.size(); ++c) {
@@ -78,7 +78,7 @@ int run(const Options& options) {
   const auto outcome = predict::predict_run(options.run, *asked);
   if (!outcome) return fail(outcome.error());
   if ((options.format == "collapsed" || options.format == "speedscope") && outcome->code.empty())
-    return fail(fmt::format("{} holds no stacks: record it with `maya run --stacks`", options.run));
+    return fail(fmt::format("{} has no stacks: record it with `maya run --stacks`", options.run));
   if (options.format == "memory") return write_memory(options, *outcome);
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
   for (const File& file : files(options, *outcome)) {
@@ -132,7 +132,7 @@ void add_trace(CLI::App& app) {
   options->predict.add_to(*verb);
   verb->add_option(
       "--out", options->out,
-      "File, or folder for chakra and memory (default: into RUN; csv and collapsed: to the "
+      "File, or for chakra and memory a folder (default: in RUN; csv and collapsed: on the "
       "terminal)");
   verb->add_flag("--json", options->json, "Print the names of the files as JSON");
   verb->callback([options] { finish(run(*options)); });

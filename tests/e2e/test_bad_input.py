@@ -26,7 +26,7 @@ def test_a_preload_of_the_user_is_kept_and_said(run, own_library):
 
 def test_a_preload_that_conflicts_is_named(maya):
     done = maya("doctor", "--python", sys.executable, LD_PRELOAD="/no/such/libcudart.so.12")
-    assert "/no/such/libcudart.so.12; the emulated library of that kind answers before it" in done.stdout
+    assert "/no/such/libcudart.so.12; the emulated library of the same kind is used first" in done.stdout
 
 
 @pytest.mark.parametrize("start", [["env", "-i"], [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], env={})"]])

@@ -75,7 +75,7 @@ def stopped(run, directory, *command, ranks=1, options=(), **environment):
     shell = " ".join(command)
     done = run("bash", "-c", f"cd {directory} && {shell}", options=("--stop-after", "3", *options), **environment)
     assert done.code == 0, done.stderr
-    assert "3 steady steps of every rank are recorded: the command was ended" in done.stderr
+    assert "3 steady steps of every rank are recorded: the command was stopped" in done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     assert "stopped = true" in (done.out / "run.toml").read_text()
     assert not list(done.out.glob("*.tail"))
@@ -153,7 +153,7 @@ def test_a_process_that_waits_on_the_host_is_ended(run, tmp_path):
 def test_a_run_that_ends_before(run):
     done = run("python", "examples/train_gpt.py", "--layers", "1", "--steps", "3", cluster="a100-80gb-sxm", options=("--stop-after", "1000"))
     assert done.code == 0, done.stderr
-    assert "the command ended by itself before 1000 steady steps were seen" in done.stderr
+    assert "the command ended by itself before 1000 steady steps were detected" in done.stderr
     assert done.prediction["step"]["count"] >= 1
     assert "stopped = false" in (done.out / "run.toml").read_text()
 

@@ -211,7 +211,7 @@ def test_the_directory_is_private(search, tmp_path):
 
 def test_the_error_of_a_trial_is_not_the_launchers():
     ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
-    stuck = "maya: RUN: the job cannot go on: rank 0 waits"
+    stuck = "maya: RUN: the job deadlocks: rank 0 waits"
     assert outcome.first_error(f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n") == stuck.removeprefix("maya: ")
     assert outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
     assert outcome.first_error(ended) == ended

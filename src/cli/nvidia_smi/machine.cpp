@@ -34,7 +34,7 @@ int node() {
 
 }  // namespace
 
-// The same identity that NVML and the CUDA entry points give; a test holds them together.
+// The same UUID as in NVML and in the CUDA entry points. A test checks that they agree.
 std::string uuid(const catalog::Cluster& cluster, int index) {
   return fmt::format("GPU-4d617961-456d-756c-8001-00000000{:04x}",
                      index + node() * cluster.gpus_per_node);

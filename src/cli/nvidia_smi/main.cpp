@@ -1,5 +1,5 @@
-// The `nvidia-smi` a training command finds first on its PATH under `maya run`: it answers for the
-// emulated machine, from device.txt of the run.
+// The `nvidia-smi` that is first on PATH under `maya run`. It describes the emulated machine, from
+// device.txt of the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,8 +58,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const char* run = std::getenv("MAYA_RUN_DIR");
   if (!run)
-    return fail(
-        "nvidia-smi of maya: only inside `maya run` is there an emulated machine to describe.", 9);
+    return fail("nvidia-smi of maya: there is an emulated machine only inside `maya run`.", 9);
   auto machine = read_machine(run);
   if (!machine) return fail("nvidia-smi of maya: " + machine.error().message, 9);
 
@@ -85,7 +84,7 @@ int main(int argc, char** argv) {
           driver_version(), cuda_version());
       return 0;
     } else if (take(words, i, "--query-compute-apps", ignored)) {
-      return 0;  // nothing runs on an emulated GPU
+      return 0;  // there are no processes on an emulated GPU
     } else if (!take(words, i, "--query-gpu", fields) && !take(words, i, "--format", format_text) &&
                !take(words, i, "--id", id) && !take(words, i, "-i", id)) {
       return fail(

@@ -14,7 +14,7 @@ std::string full(char c) {
   return fmt::format("+{}+{}+{}+\n", rule(41, c), rule(24, c), rule(22, c));
 }
 
-// The best path between two GPUs of a node, in nvidia-smi's words.
+// The best path between two GPUs of a node, in the notation of nvidia-smi.
 std::string between(const catalog::Cluster& cluster, int a, int b) {
   if (a == b) return " X ";
   int domain = cluster.nvlink_domain ? cluster.nvlink_domain : cluster.gpus_per_node;

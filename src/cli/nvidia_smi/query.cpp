@@ -57,14 +57,14 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["persistence_mode"] = {"", fixed("Enabled")};
     t["display_active"] = t["display_mode"] = t["mig.mode.current"] =
         t["mig.mode.pending"] = {"", fixed("Disabled")};
-    // As NVML has them.
+    // The same values as in the emulated NVML.
     t["temperature.gpu"] = {"", fixed("30")};
     t["power.draw"] = t["power.draw.average"] = t["power.draw.instant"] = {
         "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts / 10); })};
     t["pcie.link.width.current"] = t["pcie.link.width.max"] = {"", fixed("16")};
     t["ecc.mode.current"] = t["ecc.mode.pending"] = {
         "", gpu([](const catalog::Gpu& g) { return std::string(g.ecc ? "Enabled" : "Disabled"); })};
-    // An emulated GPU has no body.
+    // Physical properties that an emulated GPU does not have.
     for (const char* name :
          {"temperature.memory", "fan.speed", "serial", "gpu_serial", "vbios_version",
           "pcie.link.gen.current", "pcie.link.gen.max", "accounting.mode", "addressing_mode",
@@ -96,8 +96,8 @@ std::vector<std::string> split(std::string_view text) {
   return parts;
 }
 
-// Whole families of fields that only a GPU with a body could fill.
-const Field* of_a_body(std::string_view name) {
+// Families of fields that only a physical GPU has.
+const Field* physical_field(std::string_view name) {
   static const Field none{"", fixed("[N/A]")};
   for (std::string_view family :
        {"ecc.errors.", "clocks_throttle_reasons.", "clocks_event_reasons.", "retired_pages.",
@@ -130,7 +130,7 @@ Result<std::string> query(const Machine& machine, std::string_view wanted, const
   std::vector<std::pair<std::string, const Field*>> columns;
   for (const auto& name : split(wanted)) {
     auto it = fields().find(name);
-    const Field* field = it != fields().end() ? &it->second : of_a_body(name);
+    const Field* field = it != fields().end() ? &it->second : physical_field(name);
     if (field == nullptr)
       return Error{fmt::format("Field \"{}\" is not a valid field to query.", name)};
     columns.emplace_back(name, field);

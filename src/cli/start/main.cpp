@@ -1,10 +1,10 @@
-// maya-start: stands in a rank's process where its Python would. It asks a template (template.py),
-// a Python process that has imported torch already, to fork a child that becomes the program; then
-// it passes signals on and ends as the child ends. Whatever is not exactly reproducible that way is
-// started as it would have been: the program's words and environment are this program's own, and
-// words[0] is the interpreter.
+// maya-start runs in place of a rank's Python interpreter. It asks a template (template.py), a
+// Python process that has already imported torch, to fork a child that becomes the program. Then it
+// forwards signals to the child and ends with the child's exit code. A program whose start cannot
+// be reproduced exactly by a fork is started with exec: its arguments and environment are those of
+// this process, and words[0] is the interpreter.
 //
-// Linked statically: LD_PRELOAD, which belongs to the program, does not load here.
+// Linked statically, so that the program's LD_PRELOAD is not loaded here.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,8 +36,9 @@ sigset_t mask_before;
   _exit(127);
 }
 
-// The child is in a process group of its own. A terminal's signals are meant for the group, and so
-// are those to a session's leader: launchers that give each rank a session end it by killpg.
+// Forwards a signal to the child, which is in a process group of its own. Signals of a terminal are
+// for the whole group, and so are signals to the leader of a session: launchers that give each rank
+// its own session end it with killpg.
 void pass_on(int signal, pid_t child) {
   const bool to_group = signal == SIGINT || signal == SIGQUIT || signal == SIGHUP ||
                         signal == SIGTSTP || signal == SIGCONT || getsid(0) == getpid();
@@ -46,7 +47,7 @@ void pass_on(int signal, pid_t child) {
 
 [[noreturn]] void end_like(int status) {
   if (WIFSIGNALED(status)) {
-    rlimit none{0, 0};  // the child has left the core dump
+    rlimit none{0, 0};  // the child has already written the core dump
     setrlimit(RLIMIT_CORE, &none);
     const int number = WTERMSIG(status);
     signal(number, SIG_DFL);
@@ -61,8 +62,8 @@ void pass_on(int signal, pid_t child) {
 }
 
 [[noreturn]] void accompany(int connection, int signals, pid_t child) {
-  // The program's pipes and files are the child's alone now: whoever reads from them waits for the
-  // last writer to close.
+  // Close the program's pipes and files, which only the child uses now: their readers wait until
+  // the last writer has closed them.
   for (int fd : open_descriptors())
     if (fd != connection && fd != signals) close(fd);
   pollfd watched[2] = {{connection, POLLIN, 0}, {signals, POLLIN, 0}};
@@ -76,7 +77,7 @@ void pass_on(int signal, pid_t child) {
     if (watched[0].revents != 0) {
       int status = 0;
       if (read_whole(connection, &status, sizeof status)) end_like(status);
-      _exit(1);  // the template is gone, and the child with it
+      _exit(1);  // the template has ended, and the child with it
     }
   }
 }
@@ -102,7 +103,7 @@ int main(int, char** words) {
   for (int own : {SIGCHLD, SIGURG, SIGWINCH, SIGPIPE, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGFPE,
                   SIGILL, SIGABRT, SIGTRAP})
     sigdelset(&forwarded, own);
-  // A template may be made for this start: it inherits the mask this process began with.
+  // This may start a template, which inherits the original signal mask of this process.
   for (int number = 0; number < most_templates; ++number) {
     const int connection = connect_to_template(directory, program, words, number);
     if (connection < 0) break;

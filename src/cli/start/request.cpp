@@ -18,8 +18,9 @@ bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-// Ranks and their launchers import torch. Other Python programs of a job (a helper in a start
-// script, a compiler's worker) may not, and get nothing they have not asked for.
+// Whether the program should be forked. Ranks and their launchers import torch. Other Python
+// programs of a job (a helper of a start script, a worker of a compiler) may not need it and are
+// started normally.
 bool worth_it(const Program& program, char* const* words) {
   const std::string_view target = words[program.target];
   if (program.kind == Kind::code)
@@ -31,7 +32,7 @@ bool worth_it(const Program& program, char* const* words) {
   const std::size_t slash = target.rfind('/');
   const std::string_view name = slash == target.npos ? target : target.substr(slash + 1);
   if (name == "torchrun" || name == "accelerate" || name == "deepspeed") return true;
-  // What a rank itself starts (a compiler's worker) has its environment, and lies in a package.
+  // A program that a rank starts (a worker of a compiler) inherits RANK, but is in a package.
   return std::getenv("RANK") != nullptr && target.find("/site-packages/") == target.npos;
 }
 

@@ -1,5 +1,5 @@
-// What maya-start asks of a template, and what it may ask: only programs whose start a fork
-// reproduces exactly.
+// The request of maya-start to a template. Only programs whose start a fork can reproduce exactly
+// are requested.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ enum class Kind : std::uint32_t { none, script, module, code };
 struct Program {
   bool reproducible{};
   Kind kind{};
-  int target{};                      // index of the script, the module's name or the code
-  std::vector<std::string> options;  // of the interpreter, which the template is started with too
+  int target{};                      // index of the script, the name of the module or the code
+  std::vector<std::string> options;  // of the interpreter; the template is started with them too
 };
 
 // Reads the words of a Python interpreter.
@@ -33,7 +33,8 @@ struct Answer {
 // Descriptors of this process that survive an exec.
 std::vector<int> open_descriptors();
 
-// Words, environment, directory and descriptors, to a template. False when it is gone.
+// Sends arguments, environment, working directory and file descriptors to a template. Returns false
+// if it has ended.
 bool send_request(int connection, const Program& program, char* const* words,
                   const std::vector<int>& descriptors);
 

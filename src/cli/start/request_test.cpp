@@ -37,7 +37,7 @@ TEST_F(Requests, ModulesAndSpawnedProcessesAreForked) {
           .reproducible);
 }
 
-TEST_F(Requests, UnknownOptionsAndInteractiveUseStartPlainly) {
+TEST_F(Requests, UnknownOptionsAndInteractiveUseAreNotForked) {
   EXPECT_FALSE(parsed({"/bin/python", "-i", "train.py"}).reproducible);
   EXPECT_FALSE(parsed({"/bin/python", "-"}).reproducible);
   EXPECT_FALSE(parsed({"/bin/python"}).reproducible);
@@ -45,7 +45,7 @@ TEST_F(Requests, UnknownOptionsAndInteractiveUseStartPlainly) {
   EXPECT_FALSE(parsed({"/bin/python", "--version"}).reproducible);
 }
 
-TEST_F(Requests, HelpersThatAreNoRanksStartPlainly) {
+TEST_F(Requests, HelpersThatAreNotRanksAreNotForked) {
   EXPECT_FALSE(parsed({"/bin/python", "/x/site-packages/torch/worker.py"}).reproducible);
   unsetenv("RANK");
   EXPECT_FALSE(parsed({"/bin/python", "prepare.py"}).reproducible);

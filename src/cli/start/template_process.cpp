@@ -20,7 +20,7 @@
 namespace maya::start {
 namespace {
 
-// FNV-1a, over everything a child of the template would inherit and cannot set for itself.
+// FNV-1a hash of everything that a child inherits from the template and cannot change.
 class Key {
  public:
   void add(std::string_view text) {
@@ -44,7 +44,8 @@ bool named(std::string_view entry, std::string_view name) {
          entry.substr(0, name.size()) == name;
 }
 
-// What says which process of which run this is: a template serves all of them.
+// Whether a variable identifies the process or the run. It is not part of the key, because a
+// template is used for all processes.
 bool is_place(std::string_view entry) {
   for (const char* name : {"MAYA_RUN_DIR", "MAYA_RANKS", "MAYA_PLACES", "MAYA_RANK_PROCESS",
                            "MAYA_START_MAIN", "MAYA_SEARCH_TRIAL"})
@@ -100,7 +101,7 @@ int connect_to(const std::string& path) {
   return -1;
 }
 
-// Where the names of modules that programs like this import are kept from job to job.
+// The file that stores, across jobs, the names of the modules that programs like this one import.
 std::string modules_file(const Program& program, char* const* words, const std::string& path) {
   const char* cache = std::getenv("MAYA_CACHE_DIR");
   if (cache == nullptr) return path + ".modules";
@@ -117,7 +118,8 @@ std::string modules_file(const Program& program, char* const* words, const std::
   return cache + std::string(name);
 }
 
-// Becomes the template: a process of no terminal, with this program's environment but its place.
+// Replaces this process by the template: without a terminal, and with this program's environment
+// except for the variables of is_place().
 [[noreturn]] void become_template(const std::string& path, const Program& program,
                                   char* const* words, int ready) {
   setsid();
@@ -130,7 +132,7 @@ std::string modules_file(const Program& program, char* const* words, const std::
   const std::string code = std::string(std::getenv("MAYA_LIB_DIR")) + "/start/template.py";
   const std::string socket_word = path + ".sock", ready_word = std::to_string(ready),
                     modules_word = modules_file(program, words, path);
-  // Children write their own words over these, so that `ps` shows the program.
+  // Room for the arguments of children, which overwrite it so that `ps` shows the program.
   const std::string room(16384, ' ');
   std::vector<const char*> own{words[0]};
   for (const auto& option : program.options) own.push_back(option.c_str());
@@ -145,7 +147,7 @@ std::string modules_file(const Program& program, char* const* words, const std::
   _exit(127);
 }
 
-// True when it listens.
+// Returns true if the template is listening.
 bool start_template(const std::string& path, const Program& program, char* const* words) {
   int ends[2];
   if (std::getenv("MAYA_LIB_DIR") == nullptr || pipe(ends) != 0) return false;
@@ -172,7 +174,8 @@ int connect_to_template(const char* directory, const Program& program, char* con
                 static_cast<unsigned long long>(key_of(program, words)), number);
   const std::string path = directory + std::string(name);
   if (const int connection = connect_to(path + ".sock"); connection >= 0) return connection;
-  // One at a time starts it. A file `.off` says that it cannot be: what it imports does not fork.
+  // Only one process at a time starts it. A file `.off` means that it cannot be used, because a
+  // module that it imports does not support fork.
   const int lock = open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) return -1;
   while (flock(lock, LOCK_EX) != 0 && errno == EINTR) {

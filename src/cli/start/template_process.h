@@ -1,16 +1,17 @@
-// The templates of a directory: one process for each interpreter, its options and everything else a
-// child inherits, and among those one for each set of variables its imports have read.
+// The template processes of a directory. There is one kind of template for each interpreter, its
+// options and everything else that a child inherits, and one template for each set of values of the
+// environment variables that its imports have read.
 #pragma once
 
 #include "request.h"
 
 namespace maya::start {
 
-// Of one kind. Jobs whose ranks each want a template of their own gain nothing from one.
+// Limit per kind. If each rank of a job needs its own template, templates save no time.
 inline constexpr int most_templates = 3;
 
-// Connects to template `number` of this program's kind, starting it when there is none. Negative:
-// there is none and none can be started.
+// Connects to template `number` of this program's kind and starts it if necessary. Returns a
+// negative number if there is none and none can be started.
 int connect_to_template(const char* directory, const Program& program, char* const* words,
                         int number);
 
