@@ -54,7 +54,7 @@ class Run:
         try:
             return Prediction.from_json(json.loads(text), str(self.directory))
         except ValueError as problem:
-            raise MayaError(f"{self.directory}/prediction.json is damaged ({problem}); make it anew with "
+            raise MayaError(f"{self.directory}/prediction.json is damaged ({problem}); create it again with "
                             f"`maya predict {self.directory}`") from None
 
     def predict(self, cluster: str | None = None, set: Mapping[str, Any] | None = None, **options: Any) -> Prediction:

@@ -168,7 +168,7 @@ class Prediction:
 
         if not isinstance(data, dict) or data.get("version") != 1:
             version = data.get("version") if isinstance(data, dict) else None
-            raise MayaError(f"this is not a prediction of version 1 (version {version!r}); make it anew with `maya predict RUN`")
+            raise MayaError(f"this is not a prediction of version 1 (version {version!r}); create it again with `maya predict RUN`")
         return cls(
             cluster=data["cluster"], gpu=data.get("gpu", ""), command=data.get("command", ""),
             world_size=data["world_size"], gpus=data.get("gpus", data["world_size"]),

@@ -119,7 +119,7 @@ Status check_collectives(std::span<const Member> members, const job::Communicato
       return Error{message +
                    "; the members of a communicator must make the same calls in the same "
                    "order: are these recordings of one run?"};
-    notes.push_back(message + "; the recording is cut off there");
+    notes.push_back(message + "; the recording ends there");
   }
   return {};
 }
@@ -162,7 +162,7 @@ Status check_channels(std::span<const Member> members,
                       peer.recording->identity.rank, rank, call_text(member, ours, n),
                       peer.recording->identity.rank, call_text(peer, theirs, n));
       if (!cut) return Error{message + "; every send needs a receive of the same size"};
-      notes.push_back(message + "; the recording is cut off there");
+      notes.push_back(message + "; the recording ends there");
     }
   }
   return {};

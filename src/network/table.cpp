@@ -47,7 +47,8 @@ Result<SizeRange> parse_sizes(std::string_view text) {
 }
 
 double bus_factor(CollectiveKind kind, int ranks) {
-  double n = ranks;
+  if (ranks <= 1) return 1;
+  const double n = ranks;
   switch (kind) {
     case CollectiveKind::all_reduce:
       return 2 * (n - 1) / n;

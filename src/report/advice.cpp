@@ -12,13 +12,13 @@
 namespace maya::report {
 namespace {
 
-// What the members of a family have in common: enough to name it and to advise.
+// A family of work, with what its name and the advice depend on.
 struct Family {
   std::string what;
   double path_ns{};               // on the critical path
   double ns{}, flops{}, bytes{};  // over all measured uses
   const Work* example{};
-  int members{};  // of the communicator
+  int members{};  // number of members of the communicator
   bool crosses_nodes{};
 };
 
@@ -57,23 +57,23 @@ double peak_of(const catalog::Gpu& gpu, DType type) {
   return found == gpu.peak_tflops.end() ? 0 : found->second;
 }
 
-// What the advice depends on beside the family itself.
+// What the advice depends on, apart from the family.
 struct Setting {
   const catalog::Cluster& cluster;
   int world_size{1};
-  bool uses_tf32{};           // some product does: it is allowed
-  bool pipeline{};            // some ranks are stages
-  bool shards{};              // weights or gradients are scattered over ranks already
-  std::string serialization;  // why gradient reductions do not overlap; empty: they may
+  bool uses_tf32{};           // some matrix product uses it, so it is enabled
+  bool pipeline{};            // some ranks are pipeline stages
+  bool shards{};              // weights or gradients are already sharded
+  std::string serialization;  // why gradient reductions do not overlap; empty: they can
 };
 
-// Products in FP32 run on the plain cores.
+// Matrix products in FP32 do not run on tensor cores.
 std::string plain_cores_help(const Setting& setting) {
   const catalog::Gpu& gpu = setting.cluster.gpu;
   const char* half = peak_of(gpu, DType::bf16) > 0 ? "bf16" : "fp16";
   if (setting.uses_tf32 || peak_of(gpu, DType::tf32) <= 0)
-    return fmt::format("FP32 on the plain cores: {} would use the tensor cores", half);
-  return fmt::format("FP32 on the plain cores: allow TF32, or train in {}", half);
+    return fmt::format("FP32 without tensor cores: {} would use them", half);
+  return fmt::format("FP32 without tensor cores: allow TF32, or train in {}", half);
 }
 
 std::string matrix_help(const Family& family, const Setting& setting) {
@@ -84,7 +84,7 @@ std::string matrix_help(const Family& family, const Setting& setting) {
   if (type == DType::f32 && half > 2 * peak) return plain_cores_help(setting);
   if (const auto* attention = std::get_if<Attention>(family.example);
       attention && attention->kernel == AttentionKernel::memory_efficient)
-    return "memory-efficient kernel: a layout or mask FlashAttention takes would be faster";
+    return "memory-efficient kernel: a layout or mask that FlashAttention supports is faster";
   if (peak <= 0 || family.ns <= 0) return "fewer FLOPs: smaller shapes, no recomputation";
   const double reached = family.flops / family.ns / 1000 / peak;  // FLOP/ns = 1e9 FLOP/s
   if (reached < 0.4 && std::holds_alternative<Attention>(*family.example))
@@ -143,9 +143,9 @@ std::string help(const Family& family, const Setting& setting) {
   }
   if (const auto* step = std::get_if<OptimizerStep>(&work)) return optimizer_help(*step, setting);
   if (std::holds_alternative<OtherKernel>(work))
-    return "no model knows this kernel: measure it (maya calibrate)";
-  if (std::holds_alternative<TritonKernel>(work)) return "bound by memory: fewer, larger tensors";
-  return "bound by memory: fuse it (torch.compile), or lower precision";
+    return "there is no model for this kernel: measure it (maya calibrate)";
+  if (std::holds_alternative<TritonKernel>(work)) return "memory-bound: fewer, larger tensors";
+  return "memory-bound: fuse it (torch.compile), or lower precision";
 }
 
 Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
@@ -164,11 +164,11 @@ Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
   return setting;
 }
 
-// A call the host comes to later than this has more before it than launching: Python that computes,
-// a data loader, an optimizer on the CPU.
+// If the host takes longer than this between two calls, it does more than launching: computation in
+// Python, a data loader, an optimizer on the CPU.
 constexpr std::int64_t cpu_work_ns = 1'000'000;
 
-// Below a hundredth of the step, and where everything takes microseconds, there is nothing to win.
+// Smaller costs are not listed.
 constexpr double least_share = 0.01, least_ms = 0.01;
 
 }  // namespace
@@ -195,7 +195,7 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     family_of_op[{use.rank_class, use.op}] = &family;
   }
 
-  // The path is of one step; the figures are of the step that is reported.
+  // The path is that of one step. It is scaled to the reported step, which is a mean.
   double path_ns = 0;
   for (const simulate::CriticalLink& link : timeline.critical_path)
     path_ns += static_cast<double>(link.end_ns - link.start_ns);
@@ -237,8 +237,8 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     return a.ms != b.ms ? a.ms > b.ms : a.what < b.what;
   };
   std::sort(costs.begin(), costs.end(), by_time);
-  // Where the path leaves room (a launch-bound step is all host), the largest work beside it is
-  // worth knowing too.
+  // If the path has few families (a launch-bound step is all host), also list the largest work that
+  // is hidden.
   std::erase_if(costs, [](const LargestCost& cost) {
     return cost.share < least_share || cost.ms < least_ms;
   });

@@ -1,4 +1,4 @@
-// The largest costs of a step, and what would help against each.
+// The largest costs of a step, each with advice how to reduce it.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace maya::report {
 
-// Costs are grouped into families (a kind of kernel and its type, a collective, the host) along the
-// critical path of one step, since only there time saved is time won; without a critical path, over
-// the device time of the ranks. What ranks spend waiting for each other is on no path: it comes
-// from the breakdown.
+// Costs are grouped into families: a kind of kernel and its type, a collective, the host. They are
+// summed along the critical path of one step, because only time on that path shortens the step when
+// it is saved. Without a critical path the device time of the ranks is used. Time that ranks spend
+// waiting for each other is not on the path; it comes from the breakdown.
 std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Timeline& timeline,
                                        const catalog::Cluster& cluster,
                                        const std::vector<OpUse>& uses, const BreakdownMs& breakdown,

@@ -6,12 +6,12 @@
 namespace maya::report {
 namespace {
 
-// Warnings of the recorder that are assumptions, in words for a user. The share of the step that
-// depends on them is not known.
+// Warnings of the recorder that are assumptions, with the text for the user. The share of the step
+// that depends on them is not known.
 constexpr std::pair<std::string_view, std::string_view> assumed_values[] = {
     {"boolean masks of unknown values (treated as all true)",
      "masks computed on the GPU select every element"},
-    {"masks of unknown values (every place taken as chosen)",  // as older recordings have it
+    {"masks of unknown values (every place taken as chosen)",  // in older recordings
      "masks computed on the GPU select every element"},
 };
 
@@ -27,7 +27,7 @@ std::string assumption_about(const Op& op) {
     return "compiled kernels whose loop bounds are not known do as much work as their grids "
            "suggest";
   if (std::holds_alternative<OtherKernel>(op.work))
-    return "kernels without a model touch the memory behind their arguments once";
+    return "kernels without a model access the memory of their arguments once";
   return "";
 }
 

@@ -1,5 +1,5 @@
-// What was assumed about values and sizes that no recording can know, and how much of the step
-// rests on it.
+// The assumptions about values and sizes that no recording can contain, and how much of the step
+// depends on them.
 #pragma once
 
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace maya::report {
 
-// What is assumed about the work of one op; empty: nothing. The hook for ops that carry such a
-// mark.
+// The assumption about the work of one op; empty if there is none.
 std::string assumption_about(const Op& op);
 
-// A warning of the recorder that `assumptions_of` lists.
+// Whether `assumptions_of` lists this warning of the recorder.
 bool is_assumption(std::string_view warning);
 
-// By descending share; those whose share is not known come last.
+// In descending order of their share; assumptions without a known share come last.
 std::vector<Assumption> assumptions_of(const job::Job& job, const simulate::Timeline& timeline,
                                        const std::vector<OpUse>& uses);
 

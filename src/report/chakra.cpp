@@ -44,7 +44,7 @@ std::int64_t collective_type(CollectiveKind kind) {
     case CollectiveKind::reduce_scatter:
       return 7;
     case CollectiveKind::barrier:
-      return 0;  // NCCL has none: it is an all-reduce of a word, which simulators know
+      return 0;  // NCCL implements it as an all-reduce of one element, which simulators support
   }
   return 0;
 }
@@ -159,7 +159,7 @@ class Writer {
     return deps;
   }
 
-  // The CPU node of a call; it follows the thread's call before it, and what that waited for.
+  // The CPU node of a call. It depends on the thread's previous call and on what that waited for.
   std::uint64_t host_call(std::uint32_t index, std::uint16_t thread) {
     Deps deps = std::move(wait_of_thread_[thread]);
     wait_of_thread_[thread].clear();
@@ -180,7 +180,7 @@ class Writer {
     before.push_back(host_call(index, r.thread));
     if (r.value >= recording_.graphs.size()) return;
     const trace::Graph& graph = recording_.graphs[r.value];
-    std::vector<Deps> ends(graph.nodes.size());  // what a later node waits for, through empty nodes
+    std::vector<Deps> ends(graph.nodes.size());  // dependencies on each node, through empty nodes
     std::set<std::uint64_t> open;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       Deps deps;
@@ -227,7 +227,7 @@ class Writer {
       });
     } else if (const auto* p2p = std::get_if<PointToPoint>(&op.work)) {
       const std::int32_t peer = peer_rank(r.aux, p2p->peer);
-      // The k-th send of a pair meets the k-th receive.
+      // The k-th send of a pair is matched with the k-th receive.
       const std::int32_t tag = tags_[{group(r.aux), peer, p2p->send}]++;
       node(id, slice_name(op), p2p->send ? send : receive, deps, ns, [&](pbf_writer& message) {
         flag(message, "is_cpu_op", false);
@@ -249,7 +249,7 @@ class Writer {
     return id;
   }
 
-  // 0 is everybody, to Chakra's readers.
+  // Readers of Chakra traces use 0 for all ranks.
   std::int32_t group(std::uint32_t slot) const {
     auto found = group_of_slot_.find(slot);
     if (found == group_of_slot_.end() || is_everybody(job_, found->second)) return 0;

@@ -1,4 +1,5 @@
-// The Trace Event Format of chrome://tracing. Text is appended by hand: traces are large.
+// The Trace Event Format of chrome://tracing. The JSON is written directly, because traces are
+// large.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline
   for (const std::string& text : scene.texts) texts.push_back(quoted(text));
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   auto into = std::back_inserter(out);
-  // The job's own tracks stand in front of the ranks, as process 0.
+  // Tracks of the whole job are process 0, before the ranks.
   auto pid = [](const Track& track) { return track.rank + 1; };
 
   fmt::format_to(into, R"({{"ph":"M","pid":0,"name":"process_name","args":{{"name":"job"}}}})");
@@ -75,7 +76,7 @@ std::string chrome_trace(const job::Job& job, const simulate::Timeline& timeline
     if (slice.launch_in) flow('f', slice, "launch", slice.launch_in);
     if (slice.joined) collectives[slice.joined].push_back(&slice);
   }
-  // A collective's parts on the ranks, from the first to come to the last.
+  // The parts of a collective on its ranks, in order of arrival.
   for (auto& [id, parts] : collectives) {
     if (parts.size() < 2) continue;
     std::stable_sort(parts.begin(), parts.end(),

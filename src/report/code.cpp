@@ -17,7 +17,7 @@ namespace {
 
 using What = simulate::CriticalLink::What;
 
-// Lines of a file that is read once.
+// Lines of source files. Each file is read once.
 class Sources {
  public:
   explicit Sources(std::int64_t recorded_ns) : recorded_ns_(recorded_ns) {}
@@ -34,12 +34,12 @@ class Sources {
   std::vector<std::string> read(const std::string& file) {
     struct stat info {};
     constexpr off_t most = 4 << 20;
-    // A run that somebody sent names files of this machine: only programs are quoted.
+    // A run from elsewhere may name any file of this machine, so only Python sources are quoted.
     const bool program = file.size() > 3 && file.compare(file.size() - 3, 3, ".py") == 0;
     if (!program || file[0] != '/' || stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
         info.st_size > most)
       return {};
-    // The text of a file that has changed since is not what ran.
+    // The text of a file that was changed after the recording is not what ran.
     if (recorded_ns_ > 0 &&
         info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec > recorded_ns_) {
       changed_ = true;
@@ -66,7 +66,7 @@ std::string short_file(const std::string& file) {
   return slash == std::string::npos ? file : file.substr(slash + 1);
 }
 
-std::string plain(std::string text) {  // in a collapsed stack ";" divides and " " ends
+std::string plain(std::string text) {  // in collapsed stacks ";" separates frames and " " ends them
   std::replace(text.begin(), text.end(), ';', ',');
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -161,7 +161,7 @@ class Costs {
       const auto& frames = places.stacks[stack].frames;
       for (auto at = frames.rbegin(); at != frames.rend(); ++at) {
         const Frame& frame = places.frames[*at];
-        // What calls a module says nothing that the module's own line does not.
+        // The frames that call a module add no information.
         if (frame.file.find("torch/nn/modules/module.py") != std::string::npos) continue;
         prefix += ";" + plain(fmt::format("{} ({}:{})", frame.function, short_file(frame.file),
                                           frame.line));

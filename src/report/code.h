@@ -1,4 +1,4 @@
-// Where in the user's program the time of a step goes: by line, by module, by stack.
+// The time of a step by place in the user's program: by line, by module and by stack.
 #pragma once
 
 #include <map>
@@ -11,19 +11,19 @@
 
 namespace maya::report {
 
-// Per step; `ms` and `backward_ms` are device time of the mean rank, the rest is time on the
-// critical path.
+// Values are per step. The first three are device time, as a mean over the ranks; the next three
+// are time on the critical path.
 struct CodeCost {
-  double ms{}, backward_ms{};  // all of it; the part in backward passes
+  double ms{}, backward_ms{};  // total; the part in backward passes
   double communication_ms{};   // part of `ms`: collectives and messages
-  double critical_ms{};        // on the critical path: what is gone if the line were gone
-  double exposed_ms{};         // part of it: communication that nothing hides
-  double idle_ms{};            // part of it: the GPU waits for the host or for nothing
-  double count{};              // kernels, copies and collectives
+  double critical_ms{};        // on the critical path: saved if the line were removed
+  double exposed_ms{};         // part of critical_ms: communication that is not overlapped
+  double idle_ms{};            // part of critical_ms: the GPU is idle
+  double count{};              // number of kernels, copies and collectives
 };
 
 struct LineCost : CodeCost {
-  std::string file, function, source;  // source: the text of the line, where it can be read
+  std::string file, function, source;  // source: the text of the line, if it can be read
   int line{};
 };
 
@@ -37,11 +37,12 @@ struct CodeCosts {
   // Device time in ns by "outermost;…;innermost;op", for flame graphs.
   std::map<std::string, double> stacks;
   double known{};  // share of the device time whose place is known
-  bool changed{};  // a source file is newer than the recording: its text is left out
+  bool changed{};  // a source file is newer than the recording; its text is not shown
   bool empty() const { return lines.empty(); }
 };
 
-// `places`: of each class; empty ones where nothing is known. `recorded`: when, as file time.
+// `places` has one entry per class, which is empty if nothing is known. `recorded` is the time of
+// the recording in ns, as the file system reports it.
 CodeCosts code_costs(const job::Job& job, const simulate::Timeline& timeline,
                      const std::vector<Places>& places, std::int64_t recorded_ns);
 

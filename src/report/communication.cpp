@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "network/table.h"
 #include "report/format.h"
 #include "report/passes.h"
 #include "report/usage.h"
@@ -15,7 +16,7 @@ namespace {
 
 using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// Sorted and joined.
+// Sorts the intervals and merges those that overlap.
 Intervals joined(Intervals all) {
   std::sort(all.begin(), all.end());
   Intervals out;
@@ -43,21 +44,6 @@ bool in_measured(const std::vector<Range>& steps, std::uint32_t record) {
                      [&](const Range& step) { return record >= step.begin && record < step.end; });
 }
 
-// What nccl-tests multiplies the algorithm's bandwidth with.
-double bus_factor(CollectiveKind kind, double n) {
-  if (n <= 1) return 1;
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
-}
-
 }  // namespace
 
 std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
@@ -66,7 +52,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
   std::vector<std::vector<Range>> measured;
   std::vector<Intervals> kernels(job.classes.size());
   for (const job::RankClass& one : job.classes) measured.push_back(measured_steps(job, one));
-  // Of one call, when the last class came to it, and which.
+  // The last class to arrive at a call, and when.
   struct Arrival {
     std::int64_t start{};
     std::uint32_t rank_class{};
@@ -87,7 +73,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
   }
   for (Intervals& one : kernels) one = joined(std::move(one));
 
-  // Communicators of one name and size that the same classes use do the same.
+  // Communicators with the same name, size and classes do the same and are added up.
   struct Sum {
     CommunicatorCost cost;
     std::map<std::pair<std::string, std::int64_t>, CallCost> calls;
@@ -124,7 +110,7 @@ std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
     double factor = 1;
     if (const auto* collective = std::get_if<Collective>(&work)) {
       kind = enum_name(collective->kind), bytes = collective->bytes;
-      factor = bus_factor(collective->kind, static_cast<double>(size));
+      factor = network::bus_factor(collective->kind, static_cast<int>(size));
     } else {
       const auto& message = std::get<PointToPoint>(work);
       kind = message.send ? "send" : "receive", bytes = message.bytes;
@@ -195,7 +181,7 @@ std::vector<StageSchedule> pipeline_schedule(const job::Job& job,
     const job::RankClass& one = job.classes[c];
     const trace::Recording& recording = one.recording;
     const Passes passes(job, one);
-    // A message ends a micro-batch: what lies on both sides of one in the program's order is two.
+    // A message ends a micro-batch: work before and after a message belongs to different ones.
     std::vector<std::uint32_t> messages;
     for (std::uint32_t i = 0; i < recording.records.size(); ++i)
       if (recording.records[i].kind == trace::Kind::point_to_point) messages.push_back(i);

@@ -1,5 +1,5 @@
-// Communication of a step by communicator: what is sent how often, how fast, how much of it is
-// hidden behind kernels, and whom the members wait for. And the schedule of a pipeline.
+// The communication of a step by communicator: sizes, counts, bandwidth, the part that is hidden by
+// kernels, and the ranks that the members wait for. Also the schedule of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace maya::report {
 
-// Per step of the mean member. Times in ms.
+// Per step, as a mean over the members. Times are in ms.
 struct CallCost {
   std::string kind;      // "all_reduce", "send", "receive"
-  std::int64_t bytes{};  // of one call, as nccl-tests counts
+  std::int64_t bytes{};  // of one call, as nccl-tests defines the size
   double count{}, ms{}, exposed_ms{}, waiting_ms{};
-  double busbw_gbps{};  // while data flows
+  double busbw_gbps{};  // bus bandwidth while data is transferred
 };
 
 struct CommunicatorCost {
   std::string name;
   std::int32_t size{};
   std::vector<std::int32_t> ranks;  // members of the first communicator of this kind
-  std::int32_t alike{1};            // communicators of the job that do the same
+  std::int32_t alike{1};            // number of communicators of the job that do the same
   std::vector<CallCost> calls;      // by descending time
   double ms{}, exposed_ms{}, waiting_ms{};
-  std::string last;  // ranks that arrive last where members wait for each other; empty: nobody
+  std::string last;  // the ranks that arrive last, if members wait for each other
 };
 
 std::vector<CommunicatorCost> communicator_costs(const job::Job& job,
@@ -42,7 +42,7 @@ struct StageSchedule {
   std::vector<Piece> pieces;
   double busy{};  // share of the step
 };
-// Empty where the job is no pipeline.
+// Empty if the job has no pipeline.
 std::vector<StageSchedule> pipeline_schedule(const job::Job& job,
                                              const simulate::Timeline& timeline);
 

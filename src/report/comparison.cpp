@@ -59,7 +59,7 @@ std::vector<Row> rows() {
   };
 }
 
-// A part of the step below a hundredth of it may change by any factor: nobody would notice.
+// Whether a change is worth showing: parts below a hundredth of the step are not.
 bool matters(const Row& row, double value, const Prediction& first) {
   const auto* shown_by = row.text.target<std::string (*)(double)>();
   const bool is_time = shown_by != nullptr && *shown_by == &human_ms;

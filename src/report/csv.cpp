@@ -1,4 +1,4 @@
-// One line per thing that ran on a GPU, in order of class, stream and time.
+// One line per op that ran on a GPU, in order of class, stream and time.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -47,8 +47,8 @@ std::vector<MemoryPart> parts_at(const collate::Training& training, std::size_t 
   return parts;
 }
 
-// A linear layer of the forward pass multiplies by its weights, an m×k matrix. Under autocast they
-// are kept in a wider type and converted by a kernel of as many elements.
+// A linear layer of the forward pass multiplies by its weights, an m×k matrix. With autocast they
+// are stored in a wider type and converted by a kernel with the same number of elements.
 double weight_bytes(const trace::Recording& recording, const Gemm& gemm) {
   const auto elements = static_cast<double>(gemm.m) * static_cast<double>(gemm.k);
   for (const Op& op : recording.ops)
@@ -59,9 +59,9 @@ double weight_bytes(const trace::Recording& recording, const Gemm& gemm) {
   return elements * bits(gemm.a) / 8;
 }
 
-// The forward pass had come through a part of the weights and taken so much memory for it; the rest
-// is taken to need as much for each weight. 0 where the weights cannot be followed (sharded ones
-// are gathered as they are used).
+// Estimates the memory of the whole forward pass: the weights that it has not used yet are assumed
+// to need as much memory per byte as those that it has used. 0 if the weights cannot be followed:
+// sharded weights are gathered when they are used.
 std::int64_t forward_need(const trace::Recording& recording, std::uint32_t record,
                           const std::vector<MemoryPart>& parts) {
   double loaded = 0, grown = 0, used = 0;
@@ -78,7 +78,7 @@ std::int64_t forward_need(const trace::Recording& recording, std::uint32_t recor
     if (fresh) found->second = weight_bytes(recording, *gemm);
     used += found->second;
   }
-  constexpr double least = 0.02;  // of the weights: less says nothing of the rest
+  constexpr double least = 0.02;  // share of the weights that must have been used for an estimate
   if (loaded <= 0 || grown <= 0 || used < least * loaded || used > loaded) return 0;
   return static_cast<std::int64_t>(loaded + grown * loaded / used);
 }
@@ -142,7 +142,7 @@ std::string headline(const OutOfMemory& oom) {
   if (!oom.during_run)
     return fmt::format("Does not fit: rank {} needs {} more than this GPU's {}", oom.rank,
                        bytes(oom.requested_bytes), bytes(oom.capacity_bytes));
-  return fmt::format("Does not fit: rank {} asked for {} with {} of {} in use{}{}", oom.rank,
+  return fmt::format("Does not fit: rank {} requested {} with {} of {} in use{}{}", oom.rank,
                      bytes(oom.requested_bytes), bytes(oom.in_use_bytes), bytes(oom.capacity_bytes),
                      oom.where.empty() ? "" : ", ", oom.where);
 }
@@ -152,7 +152,7 @@ std::string headline(const Ending& ending) {
   const bool interrupted = code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP;
   const std::string how = interrupted ? fmt::format("Interrupted (code {})", code)
                           : code != 0 ? fmt::format("Failed: the command ended with code {}", code)
-                                      : "Cut off: a process of the command was killed";
+                                      : "Killed: a process of the command was killed";
   const RankEnding* first = ending.first();
   if (first == nullptr) return how;
   const std::string where = collate::words(first->progress);
@@ -166,8 +166,8 @@ std::vector<std::string> explanation(const OutOfMemory& oom) {
   std::string missing = fmt::format("at least {} too much", bytes(oom.missing_bytes));
   if (oom.estimated_missing_bytes)
     missing += fmt::format(
-        "; about {} for the forward pass if the rest of the model needs as much memory for its "
-        "weights as the part that ran, and gradients and optimizer state come on top",
+        "; about {} for the forward pass, if the rest of the model needs as much memory per weight "
+        "as the part that ran; gradients and optimizer state are not included",
         bytes(*oom.estimated_missing_bytes));
   lines.push_back(missing);
   std::string parts;

@@ -1,5 +1,5 @@
-// How a recorded command ended when it did not end well: where its ranks were, what they held, and
-// which steps all of them completed.
+// How a command failed: where its ranks were, what memory they used, and which steps all of them
+// completed.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace maya::report {
 
 struct RankEnding {
   std::int32_t rank{};
-  collate::Progress progress;  // at its out-of-memory, else at the end of its recording
+  collate::Progress progress;  // when it ran out of memory, else at the end of its recording
   MemoryUse memory;
-  std::vector<MemoryPart> parts;  // of what was in use at the out-of-memory
-  std::int64_t forward_bytes{};   // estimate of what the forward pass needs in all; 0: unknown
+  std::vector<MemoryPart> parts;  // the memory in use when it ran out of memory
+  std::int64_t forward_bytes{};   // estimated memory of the whole forward pass; 0: unknown
 };
 
 struct Ending {
@@ -26,7 +26,7 @@ struct Ending {
   std::vector<RankEnding> ranks;
 
   const RankEnding* find(std::int32_t rank) const;
-  // The rank that came least far; with an out-of-memory, the first that met it.
+  // The rank that made the least progress or, if ranks ran out of memory, the first of these.
   const RankEnding* first() const;
 };
 
@@ -41,7 +41,8 @@ void keep_common_steps(std::vector<trace::Recording>& recordings,
 std::string headline(const OutOfMemory& out_of_memory);
 std::string headline(const Ending& ending);
 
-// What the summary adds to an out-of-memory: by how much it does not fit, and what was in use.
+// Further lines of the summary after running out of memory: how much is missing, and what was in
+// use.
 std::vector<std::string> explanation(const OutOfMemory& out_of_memory);
 
 }  // namespace maya::report

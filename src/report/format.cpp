@@ -8,7 +8,7 @@
 namespace maya::report {
 namespace {
 
-// Three or four significant digits.
+// Formats with three or four significant digits.
 std::string short_number(double value) {
   const double magnitude = std::fabs(value);
   if (magnitude >= 100) return fmt::format("{:.1f}", value);
@@ -70,6 +70,13 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
     i = last + 1;
   }
   return text;
+}
+
+double rounded(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
+  const double scaled = value * scale;
+  return std::isfinite(scaled) ? std::round(scaled) / scale : value;
 }
 
 int columns(const std::string& text) {

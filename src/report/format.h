@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,14 @@ std::string human_usd(double usd);                              // "$0.0012", "$
 std::string percent(double share);                              // "41.3 %", "<0.1 %"
 std::string rank_list(const std::vector<std::int32_t>& ranks);  // "0-3, 6"
 
-// Columns on screen (UTF-8 code points), and text cut or padded to a number of them.
+// Rounds to a number of significant digits. 0 for values that are not finite.
+double rounded(double value, int digits);
+
+// Width on screen (UTF-8 code points), and text that is truncated or padded to a width.
 int columns(const std::string& text);
 std::string fit(const std::string& text, int width);
 std::string fit_right(const std::string& text, int width);
-// Lines of at most `width` columns, broken between words.
+// Breaks text between words into lines of at most `width` columns.
 std::vector<std::string> wrap(const std::string& text, int width);
 
 }  // namespace maya::report

@@ -1,5 +1,5 @@
-// report.html: the page is one file of markup, style and script with the data of the run put in as
-// JSON. It asks nothing of the network.
+// report.html: one file with markup, style and script, into which the data of the run is inserted
+// as JSON. It needs no network access.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,13 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Five digits: the page shows fewer, and a timeline has tens of thousands of numbers.
-double tidy(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
-  const double scaled = value * scale;
-  return std::isfinite(scaled) ? std::round(scaled) / scale : value;
-}
+// Five digits are more than the page shows, and keep a timeline of many numbers small.
+double tidy(double value) { return rounded(value, 5); }
 
 // One measured step of each class: [track name, [[start us, duration us, text, category] …]].
 Json timeline_json(const job::Job& job, const simulate::Timeline& timeline) {
@@ -70,7 +65,7 @@ Json path_json(const job::Job& job, const simulate::Timeline& timeline) {
   Json links = Json::array();
   if (timeline.critical_path.empty()) return links;
   using What = simulate::CriticalLink::What;
-  // Neighbours of the same kind are one piece: the page shows a bar, not ten thousand ops.
+  // Adjacent links of the same kind are merged, because the page shows a bar and not single ops.
   std::string last;
   for (const simulate::CriticalLink& link : timeline.critical_path) {
     std::string what = link.what == What::host ? "host" : link.what == What::wait ? "wait" : "";
@@ -140,7 +135,8 @@ Json code_json(const CodeCosts& code, std::size_t most_lines) {
           {"sources_changed", code.changed}};
 }
 
-// The flame graph as a tree: [name, ns of itself, children]. Branches too thin to see are left out.
+// The flame graph as a tree: [name, own ns, children]. Branches that are too thin to see are
+// omitted.
 Json flame_json(const CodeCosts& code) {
   struct Node {
     double total{};
@@ -247,14 +243,14 @@ Json pipeline_json(const PageData& data) {
   return list;
 }
 
-// What the roofline needs of the GPU.
+// The figures of the GPU for the roofline plot.
 Json gpu_json(const catalog::Gpu& gpu) {
   Json peaks = Json::object();
   for (const auto& [type, tflops] : gpu.peak_tflops) peaks[std::string(name(type))] = tflops;
   return {{"name", gpu.name}, {"memory_gbps", gpu.memory_gbps}, {"peak_tflops", peaks}};
 }
 
-// Text in markup. What a program calls its kernels is not ours.
+// Escapes text for HTML. Names of kernels are not trusted.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) switch (c) {
@@ -305,16 +301,16 @@ std::string html_page(const PageData& data) {
       {"pipeline", pipeline_json(data)},
       {"what_if", what_ifs_json(data)},
       {"gpu", gpu_json(data.cluster.gpu)}};
-  // Inside <script> a "<" could begin its end: kernel names are the program's, not ours. In JSON it
-  // stands only within strings.
+  // Inside <script> a "<" could begin the end tag: names of kernels are not trusted. In JSON it
+  // occurs only within strings.
   std::string text;
   for (const char c : all.dump(-1, ' ', false, Json::error_handler_t::replace))
     c == '<' ? text += "\\u003c" : text += c;
   std::string page(page_template);
   Style plain;
   plain.width = 110;
-  // The data first: without a "<" it cannot contain the other slot, while a command could look like
-  // the slot of the data.
+  // The data is inserted first: it has no "<", so it cannot contain the other placeholder. A
+  // command could contain the placeholder of the data.
   put(page, "/*DATA*/null", text);
   put(page, "<!--SUMMARY-->", escaped(summary(data.prediction, plain)));
   return page;

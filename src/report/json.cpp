@@ -1,23 +1,18 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/visible.h"
 #include "maya/report.h"
+#include "report/format.h"
 
 namespace maya::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Nine significant digits: far below any model's error, and short to read.
-double tidy(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 8 - std::floor(std::log10(std::fabs(value))));
-  const double scaled = value * scale;
-  return std::isfinite(scaled) ? std::round(scaled) / scale : value;
-}
+// Nine significant digits are far more accurate than any model, and short to read.
+double tidy(double value) { return rounded(value, 9); }
 
 Json coverage_json(const Coverage& coverage) {
   Json unknown = Json::array(), calls = Json::array();
@@ -145,13 +140,14 @@ std::string to_json(const Prediction& p) {
         {{"what", assumption.what},
          {"share", assumption.share ? Json(tidy(*assumption.share)) : Json(nullptr)}});
   json["notes"] = p.notes;
-  // A kernel name is whatever bytes the program gave: keep the JSON valid.
+  // Names of kernels may contain any bytes; invalid UTF-8 is replaced.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 namespace {
 
-// A prediction that somebody sends is printed. False: nested deeper than any prediction.
+// Escapes control characters in all strings, because the file is not trusted. Returns false if it
+// is nested more deeply than any prediction.
 bool make_visible(nlohmann::json& json, int depth = 0) {
   if (depth > 32) return false;
   if (json.is_string()) json = base::visible(json.get_ref<const std::string&>());
@@ -167,13 +163,13 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
   auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object() || !make_visible(json))
     return Error{
-        fmt::format("{} is not a prediction: expected a JSON object; make it anew with "
+        fmt::format("{} is not a prediction: expected a JSON object; create it again with "
                     "`maya predict RUN`",
                     where)};
   const nlohmann::json version = json.value("version", nlohmann::json(0));
   if (version != 1)
     return Error{
-        fmt::format("{} has version {}, this program reads version 1; make it anew with "
+        fmt::format("{} has version {}, but this program reads version 1; create it again with "
                     "`maya predict RUN`",
                     where, version.dump())};
   try {
@@ -258,7 +254,7 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     return p;
   } catch (const nlohmann::json::exception& problem) {
     return Error{
-        fmt::format("{} is not a prediction of version 1 ({}); make it anew with "
+        fmt::format("{} is not a prediction of version 1 ({}); create it again with "
                     "`maya predict RUN`",
                     where, problem.what())};
   }

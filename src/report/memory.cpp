@@ -16,7 +16,7 @@ bool on_device(std::uint32_t kind) {
 bool several_devices(const trace::Recording& recording) {
   std::optional<std::uint32_t> first;
   for (const trace::Record& record : recording.records) {
-    // A default stream is not announced: its id is its device's number.
+    // The id of a default stream is the number of its device.
     const bool made = record.kind == trace::Kind::stream_create;
     const bool used = record.kind == trace::Kind::launch && (record.flags & trace::legacy) != 0;
     if (!made && !used) continue;
@@ -43,8 +43,8 @@ MemoryUse memory_use(const trace::Recording& recording,
     std::int64_t all() const { return program + communicators; }
     std::int64_t& of(const Allocation& a) { return a.communicator ? communicators : program; }
   };
-  // A stream says its device when it is made; a default stream has its device's number. Most
-  // processes have one device, whatever its number.
+  // stream_create records have the device of a stream; the id of a default stream is the number of
+  // its device. Most processes use one device.
   std::unordered_map<std::uint16_t, std::uint32_t> device_of_stream;
   const bool several = several_devices(recording);
   auto device_of = [&](std::uint16_t stream) {
@@ -53,12 +53,12 @@ MemoryUse memory_use(const trace::Recording& recording,
     return found == device_of_stream.end() ? std::uint32_t{stream} : found->second;
   };
   std::unordered_map<std::uint32_t, Allocation> sizes;     // by allocation
-  std::unordered_map<std::uint32_t, Live> live_on_device;  // the fullest GPU counts
+  std::unordered_map<std::uint32_t, Live> live_on_device;  // the result is for the fullest GPU
   trace::Wide wide{};
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
     const trace::Record& record = recording.records[i];
     const auto bytes = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(wide.y, std::uint64_t{1} << 50));  // a hostile size cannot overflow
+        std::min<std::uint64_t>(wide.y, std::uint64_t{1} << 50));  // avoids overflow
     switch (record.kind) {
       case trace::Kind::wide:
         wide = std::bit_cast<trace::Wide>(record);
@@ -74,7 +74,7 @@ MemoryUse memory_use(const trace::Recording& recording,
           use.peak_bytes = std::max(use.peak_bytes, there.all());
           use.reserved_bytes = std::max(use.reserved_bytes, there.program);
           use.communicator_bytes = std::max(use.communicator_bytes, there.communicators);
-          // PyTorch's allocator answers a refusal by giving back its cache and asking again.
+          // After a failed allocation PyTorch's allocator releases its cache and tries again.
           if (use.refusal && bytes >= use.refusal->requested_bytes) {
             use.refusal.reset();
             ++use.recovered;

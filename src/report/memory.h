@@ -16,14 +16,14 @@ struct Refusal {
 };
 
 struct MemoryUse {
-  std::int64_t peak_bytes{};  // live device allocations, communicators included, not the context
-  std::int64_t reserved_bytes{};      // the peak of what the program itself took
-  std::int64_t communicator_bytes{};  // the peak of what communicators took
-  std::optional<Refusal> refusal;     // the out-of-memory the program did not recover from
-  std::uint32_t recovered{};          // refusals after which the same request went through
+  std::int64_t peak_bytes{};      // live device allocations with communicators, without the context
+  std::int64_t reserved_bytes{};  // peak of the program's own allocations
+  std::int64_t communicator_bytes{};  // peak of the memory of communicators
+  std::optional<Refusal> refusal;     // a failed allocation that the program did not recover from
+  std::uint32_t recovered{};          // failed allocations that succeeded when tried again
 };
 
-// `changes`, when given, receives (record index, live bytes) after each allocation and release.
+// `changes`, if given, receives (record index, live bytes) after each allocation and release.
 MemoryUse memory_use(const trace::Recording& recording,
                      std::vector<std::pair<std::uint32_t, std::int64_t>>* changes = nullptr);
 

@@ -21,7 +21,7 @@ constexpr std::uint32_t never = 0xffffffff;
 
 std::int64_t& of(Amounts& amounts, Holds kind) { return amounts[static_cast<std::size_t>(kind)]; }
 
-// A piece of memory that PyTorch's allocator handed out.
+// A block of memory that PyTorch's allocator handed out.
 struct Piece {
   std::uint64_t address{};
   std::int64_t bytes{};
@@ -98,8 +98,8 @@ class Classifier {
 
   Holds operator()(const Piece& piece) const {
     if (distributed(piece.allocated)) return Holds::communication;
-    // A run that ended in its first step released nothing: what modules allocate in their calls are
-    // activations, what is made outside of them is the model.
+    // In a run that ended in its first step nothing was released: memory that modules allocate when
+    // they are called is activations, memory that is allocated outside of them is the model.
     if (!whole_steps_ && kept(piece) && !backward_threads_[piece.by])
       return in_module(piece.allocated) ? Holds::activations : Holds::parameters;
     if (steps_.empty() || piece.allocated < steps_.front().begin)
@@ -113,7 +113,7 @@ class Classifier {
       return piece.released >= step->behind_backward ? Holds::gradients : Holds::temporary;
     if (step->behind_backward > 0 && piece.allocated >= step->behind_backward)
       return kept(piece) ? Holds::optimizer_state : Holds::temporary;
-    if (kept(piece)) return Holds::parameters;  // made when first used
+    if (kept(piece)) return Holds::parameters;  // created on first use
     return piece.released >= step->first_backward ? Holds::activations : Holds::temporary;
   }
 
@@ -131,7 +131,7 @@ class Classifier {
     if (stack >= places_.stacks.size() || places_.stacks[stack].backward) return false;
     const auto& frames = places_.stacks[stack].frames;
     if (frames.empty()) return false;
-    // The innermost: those below it call the model, whose activations are not meant.
+    // Only the innermost frame: outer frames of torch.distributed (DDP, FSDP) call the model.
     const std::string& file = places_.frames[frames[0]].file;
     return file.find("/torch/distributed/") != std::string::npos ||
            file.find("/torch/nn/parallel/") != std::string::npos;
@@ -160,8 +160,8 @@ std::int64_t total(const Amounts& amounts) {
 
 constexpr std::size_t most_points = 480;
 
-// At most so many, the highest of each stretch of time, from shortly before the first step on:
-// setting up takes longer than the steps, and changes little.
+// Reduces the number of points: keeps the highest of each interval, beginning shortly before the
+// first step. Initialization takes longer than the steps and changes little.
 std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> all, const simulate::Timeline& timeline) {
   if (!timeline.steps.empty()) {
     const double begin = static_cast<double>(timeline.steps.front().start_ns) / 1000;
@@ -314,7 +314,7 @@ MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline
   return profile;
 }
 
-// The few opcodes of pickle's protocol 2 that lists, dicts, numbers and texts need.
+// Writes lists, dicts, numbers and strings with pickle protocol 2.
 class Pickle {
  public:
   Pickle() { out_ = "\x80\x02"; }
@@ -328,7 +328,7 @@ class Pickle {
     out_ += text;
   }
   void integer(std::uint64_t value) {
-    out_ += "\x8a\x09";  // a long of nine bytes: the ninth keeps it positive
+    out_ += "\x8a\x09";  // a long of nine bytes; the ninth is 0, so that it is positive
     little(value, 8);
     out_ += '\0';
   }
@@ -364,7 +364,7 @@ Result<std::string> memory_snapshot(const job::RankClass& rank_class, const Plac
   const std::vector<Piece> pieces = pieces_of(rank_class.recording);
   if (pieces.empty())
     return Error{
-        "the run holds no allocations of PyTorch's allocator: record it with `maya run --stacks`"};
+        "the run has no allocations of PyTorch's allocator: record it with `maya run --stacks`"};
   struct Event {
     std::uint32_t record;
     const Piece* piece;

@@ -1,13 +1,13 @@
-// What fills the memory of a rank over its recording, and at its fullest.
+// The memory of a rank over time and at its peak, by purpose.
 //
-// With the pieces that PyTorch's allocator hands out (recorded with --stacks, and where some ranks
-// run for all), memory is told apart by what it was allocated for. Which that is follows from when
-// a piece was allocated, by whom, and who released it:
+// The blocks that PyTorch's allocator hands out are recorded with --stacks, and if only some ranks
+// run. The purpose of a block is derived from when it was allocated and released, and by which
+// thread:
 //
 //   before the first step, and kept             parameters (and buffers of the model)
 //   in a forward pass, outliving it             activations
 //   in a backward pass, outliving it            gradients
-//   behind the last backward pass, and kept     optimizer state
+//   after the last backward pass, and kept      optimizer state
 //   by code of torch.distributed                communication
 //   anything else                               temporary
 #pragma once
@@ -32,8 +32,8 @@ enum class Holds : std::uint8_t {
   activations,
   temporary,
   communication,  // buffers of torch.distributed and of NCCL
-  cached,         // taken from the device and not handed out: the allocator's cache, fragmentation
-  program,        // where pieces are not known: all that the program took
+  cached,         // reserved but not handed out: the allocator's cache, fragmentation
+  program,        // if blocks are not recorded: all allocations of the program
   context,
 };
 inline constexpr std::size_t kinds_of_memory = 9;
@@ -55,11 +55,11 @@ struct MemoryHolder {
 struct MemoryProfile {
   std::vector<std::int32_t> ranks;
   std::int64_t capacity_bytes{};
-  bool detailed{};                  // pieces are known
-  bool by_order{};                  // nothing was simulated: `us` counts records
-  std::vector<MemoryPoint> points;  // at most a few hundred, peaks kept
+  bool detailed{};                  // blocks were recorded
+  bool by_order{};                  // nothing was simulated: `us` is the number of the record
+  std::vector<MemoryPoint> points;  // at most a few hundred; peaks are kept
   MemoryPoint peak;
-  bool refused{};                     // `peak` is where the emulated GPU refused an allocation
+  bool refused{};                     // `peak` is where an allocation failed
   std::vector<MemoryHolder> holders;  // at the peak, the largest first
 };
 
@@ -68,8 +68,8 @@ std::vector<MemoryProfile> memory_profiles(const job::Job& job, const simulate::
                                            const catalog::Gpu& gpu,
                                            const std::vector<Places>& places);
 
-// What torch.cuda.memory._dump_snapshot() writes, for pytorch.org/memory_viz: the bytes of a
-// pickle. Of the class's allocations by piece; an error where they were not recorded.
+// A snapshot in the format of torch.cuda.memory._dump_snapshot() for pytorch.org/memory_viz, as the
+// bytes of a pickle. An error if blocks were not recorded.
 Result<std::string> memory_snapshot(const job::RankClass& rank_class, const Places& places);
 
 }  // namespace maya::report

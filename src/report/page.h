@@ -1,4 +1,4 @@
-// The markup, style and script of report.html (page.html, put into the program by CMake).
+// The markup, style and script of report.html (page.html, embedded into the program by CMake).
 #pragma once
 
 #include <string_view>

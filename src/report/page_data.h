@@ -1,4 +1,4 @@
-// Everything the page of a run shows (page.html).
+// Everything that the page of a run shows (page.html).
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace maya::report {
 
-// What a change would bring, found by simulating the run again.
+// The effect of one change, computed by simulating the run again.
 struct WhatIf {
   std::string what;     // "communication takes no time"
-  std::string command;  // what to type to get it
-  double ms{};          // the step then; 0: it could not be simulated
-  std::string problem;  // why not, or "does not fit"
+  std::string command;  // the command that gives this prediction
+  double ms{};          // the step with the change; 0: it could not be simulated
+  std::string problem;  // why it could not be simulated
 };
 
 struct PageData {
@@ -28,10 +28,10 @@ struct PageData {
   const std::vector<WhatIf>& what_ifs;
 };
 
-// A page without external resources.
+// A self-contained page without external resources.
 std::string html_page(const PageData& data);
 
-// The additions to prediction.json that need the whole timeline: `code`, `memory_at_peak`,
+// The fields of prediction.json that need the whole timeline: `code`, `memory_at_peak`,
 // `communicators`, `what_if`.
 std::string details_json(const PageData& data);
 

@@ -31,7 +31,7 @@ std::string Paint::bar(const std::vector<Part>& parts, int width) const {
   for (const Part& part : parts) {
     sum += part.share;
     int until = static_cast<int>(std::lround(sum * width));
-    // What is there is seen: at least one column, if the bar has room.
+    // Every part gets at least one column if there is room.
     if (part.share > 0.002 && until <= drawn) until = drawn + 1;
     until = std::min(until, width);
     std::string piece;
@@ -49,8 +49,8 @@ Style style_of_stdout() {
   };
   const char* term = get("TERM");
   style.colour = isatty(STDOUT_FILENO) && !*get("NO_COLOR") && std::strcmp(term, "dumb") != 0;
-  // Unset locales are common in containers whose terminals are UTF-8: only an explicit C asks for
-  // ASCII.
+  // Containers often have no locale although the terminal is UTF-8. ASCII is used only with an
+  // explicit C locale.
   const char* locale = *get("LC_ALL") ? get("LC_ALL") : get("LC_CTYPE");
   style.unicode = std::strcmp(locale, "C") != 0 && std::strcmp(locale, "POSIX") != 0 &&
                   std::strcmp(term, "dumb") != 0;

@@ -1,4 +1,4 @@
-// Colours and drawing characters for a terminal, or their plain stand-ins.
+// Colours and drawing characters for a terminal, or plain ASCII instead.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class Paint {
  public:
   explicit Paint(const Style& style) : style_(style) {}
   std::string operator()(Colour colour, const std::string& text) const;
-  // A bar of `width` columns: shares of the whole, each with its own texture.
+  // One part of a bar: its share of the whole, with its own texture.
   struct Part {
     double share{};
     Colour colour{};

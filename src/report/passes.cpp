@@ -16,7 +16,8 @@ bool ends_forward_pass(const Work& work) {
 
 Passes::Passes(const job::Job& job, const job::RankClass& rank_class)
     : recording_(rank_class.recording) {
-  // A step begins with its forward pass: the thread of the first product is the program's.
+  // A step begins with its forward pass, so the thread of the first matrix product is the main
+  // thread.
   bool found = false;
   for (const Range& step : measured_steps(job, rank_class)) {
     each_work(recording_, step.begin, step.end,

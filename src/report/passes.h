@@ -1,5 +1,5 @@
-// Which work of a step belongs to its backward passes, and which communicators join the ranks that
-// share one model (tensor parallelism).
+// Determines which work of a step belongs to backward passes, and which communicators connect ranks
+// that share one model (tensor parallelism).
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace maya::report {
 
-// An autograd engine computes gradients in a thread of its own; where a program does it in its own
-// thread (compiled autograd), the kernels say so.
+// An autograd engine computes gradients in a thread of its own. If the program does it in its main
+// thread (compiled autograd), backward work is recognised by its kernels.
 class Passes {
  public:
   Passes(const job::Job& job, const job::RankClass& rank_class);
-  // Work of record `index` (the record that issued it, for the nodes of a graph).
+  // Whether `op` belongs to a backward pass. `index` is the record that issued it; for a node of a
+  // graph, the graph launch.
   bool backward(std::uint32_t index, const Op& op) const;
 
  private:
@@ -22,14 +23,14 @@ class Passes {
   std::uint16_t program_{};
 };
 
-// Communicators over which a class reduces activations in its forward passes, with the most bytes
-// of one call. Gradients are reduced in or behind the backward pass; sharded weights are gathered,
-// not reduced.
+// The slots of the communicators over which a class reduces activations in its forward passes, with
+// the largest size of a call. Gradients are reduced in or after the backward pass, and sharded
+// weights are gathered and not reduced.
 std::map<std::uint16_t, std::int64_t> forward_reductions(const job::Job& job,
                                                          const job::RankClass& rank_class);
 
-// A stage of a pipeline begins by sending or by receiving; members of a ring or of an exchange of
-// all with all do both at once.
+// Whether a class is a pipeline stage. A stage begins by sending or by receiving; members of a ring
+// or of an all-to-all exchange do both at once.
 bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class);
 
 }  // namespace maya::report

@@ -1,5 +1,5 @@
 // Perfetto's trace format (protos/perfetto/trace), written with protozero: one packet sequence with
-// interned names; ranks are processes, streams are tracks of them.
+// interned names. Ranks are processes, and streams are tracks of these processes.
 #include <protozero/pbf_writer.hpp>
 
 #include "maya/report.h"
@@ -46,7 +46,7 @@ enum Event : std::uint32_t {
 };
 }  // namespace field
 
-// Thread and process numbers of 0 mean the idle task to Perfetto.
+// In Perfetto, process and thread 0 are the idle task.
 std::int32_t pid_of(std::int32_t rank) { return rank + 1; }
 std::uint64_t process_uuid(std::int32_t rank) { return 1'000'000'000ULL + rank; }
 std::uint64_t track_uuid(std::uint32_t track) { return 1 + track; }

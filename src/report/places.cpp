@@ -11,7 +11,7 @@
 namespace maya::report {
 namespace {
 
-// What stands up to `end`, which is taken too.
+// Removes and returns the text up to `end`; `end` itself is removed too.
 std::string_view take(std::string_view& line, char end) {
   const std::size_t at = line.find(end);
   const std::string_view word = line.substr(0, at);
@@ -25,7 +25,7 @@ bool number(std::string_view word, T& to, int base = 10) {
   return error == std::errc() && end == word.data() + word.size();
 }
 
-// Packages and Python's own library are not the user's. Generated code of torch.compile neither.
+// Whether a file belongs to a package, to Python's library or to generated code of torch.compile.
 bool is_library(const std::string& file) {
   for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3", "torchinductor_"})
     if (file.find(part) != std::string::npos) return true;
@@ -58,7 +58,7 @@ class Reader {
         places_.stacks[i].module = module(found->second);
     for (Stack& stack : places_.stacks)
       if (stack.backward && !stack.frames.empty()) {
-        // A copy, because a backward place names its forward one.
+        // A copy, because a backward place refers to its forward place.
         const std::uint32_t forward = stack.frames[0];
         stack.frames.clear();
         if (forward < places_.stacks.size() && !places_.stacks[forward].backward) {
@@ -69,8 +69,8 @@ class Reader {
     return std::move(places_);
   }
 
-  // Stacks by record: a thread's place holds until its next one. Counted are the records that the
-  // recorder counts (session/places).
+  // The stack of each record: the place of a thread is valid until its next one. Only the records
+  // that the recorder counts (session/places) are counted here.
   std::vector<std::uint32_t> spread(const trace::Recording& recording) const {
     std::vector<std::uint32_t> of_record(recording.records.size(), no_stack);
     struct Thread {
@@ -129,7 +129,7 @@ class Reader {
       return;
     Stack made;
     made.backward = true, made.tied = tied != 0;
-    made.frames.push_back(forward);  // for now: its own frames follow when all are known
+    made.frames.push_back(forward);  // replaced by the actual frames when all are known
     places_.stacks.push_back(std::move(made));
   }
 
@@ -141,7 +141,7 @@ class Reader {
       changes_[thread].push_back(made);
   }
 
-  // The name within its model, which counts more than the name of its class.
+  // Sets the name of a module. Its path within the model has priority over the name of its class.
   void name(bool path, std::string_view line) {
     std::uint64_t self = 0;
     if (!number(report::take(line, ' '), self, 16) || line.empty()) return;

@@ -21,7 +21,7 @@ namespace maya::report {
 namespace {
 
 constexpr std::size_t most_ops = 50, most_unknown_kernels = 20;
-// What the recorder counts when the host reads what a kernel would have written.
+// The recorder's warning for host reads of results that were not computed.
 constexpr std::string_view unknown_reads =
     "host reads of unknown device bytes (answered with zeros)";
 
@@ -47,16 +47,17 @@ double weight_of(const job::Job& job, const OpUse& use) {
   return static_cast<double>(use.count * job.classes[use.rank_class].ranks.size());
 }
 
-// `to_text` starts with the kind, which stands in its own field.
+// `to_text` without the kind, which has its own field.
 std::string sizes_of(const Work& work) {
   std::string text = to_text(work, is_communication(work));
   const std::size_t space = text.find(' ');
   return space == std::string::npos ? "" : text.substr(space + 1);
 }
 
-// Ranks begin a step at different times and wait for each other in its collectives, so that what
-// one of them spends between its own boundaries is not the step of the job. The parts that are
-// shown add up to it: a wait beyond it lies in communication, then in idling; what lacks is idle.
+// Ranks begin a step at different times and wait for each other in its collectives, so the time
+// between a rank's own boundaries is not the step of the job. Adjusts the parts so that they add up
+// to the step: excess time is removed from communication, then from idle; missing time is added to
+// idle.
 simulate::Breakdown within_step(simulate::Breakdown part, double step_ns) {
   double excess =
       part.compute_ns + part.exposed_communication_ns + part.copy_ns + part.idle_ns - step_ns;
@@ -149,7 +150,8 @@ Coverage coverage_of(const job::Job& job, const std::vector<OpUse>& uses) {
 }
 
 std::vector<OpCost> op_costs(const job::Job& job, const std::vector<OpUse>& uses, double steps) {
-  // The same work under the same name is one row, whatever class or table slot it came from.
+  // The same work with the same name is one row, regardless of its class and its index in the op
+  // table.
   std::map<std::tuple<std::string, std::string, std::string>, OpCost> rows;
   double total = 0;
   for (const OpUse& use : uses) {
@@ -188,7 +190,7 @@ std::vector<OpCost> op_costs(const job::Job& job, const std::vector<OpUse>& uses
   return result;
 }
 
-// Fills flops_per_step, mfu and mfu_dtype: the peak is that of the type most FLOPs are done in.
+// Fills flops_per_step, mfu and mfu_dtype. The peak is that of the type with the most FLOPs.
 void utilization(const job::Job& job, const std::vector<OpUse>& uses, double steps,
                  const catalog::Gpu& gpu, Prediction& prediction) {
   std::map<DType, double> by_type;
@@ -210,8 +212,8 @@ void utilization(const job::Job& job, const std::vector<OpUse>& uses, double ste
       prediction.flops_per_step / (prediction.step->ms / 1000 * job.gpus() * peak->second * 1e12);
 }
 
-// A program that caught its out-of-memory and went on to train (a batch size finder) is not out of
-// memory.
+// Whether the program continued to train after it ran out of memory (a batch size finder). This is
+// not reported as out of memory.
 bool trained_after(const job::Job& job, const job::RankClass& rank_class, std::uint32_t record) {
   if (job.found_by == job::StepsFoundBy::whole_run) return false;
   const auto& begin = rank_class.step_begin;
@@ -233,14 +235,15 @@ OutOfMemory refusal_of(const RankEnding* ending, std::int32_t rank, const Refusa
   return oom;
 }
 
-// Of the ranks of a class, the whole recordings where steps were cut off: the fullest counts.
+// The memory of a class: that of its fullest rank. If the recordings were cut to common steps, the
+// whole recordings are used.
 MemoryUse memory_of(const job::RankClass& rank_class, const Ending* ending) {
   MemoryUse use = memory_use(rank_class.recording);
   if (ending == nullptr) return use;
   for (std::int32_t rank : rank_class.ranks)
     if (const RankEnding* one = ending->find(rank))
       use.peak_bytes = std::max(use.peak_bytes, one->memory.peak_bytes);
-  use.refusal.reset();  // its record may lie behind the cut; `memory` looks at each rank's own
+  use.refusal.reset();  // its record may be after the common steps; `memory` checks each rank
   return use;
 }
 
@@ -249,7 +252,7 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, const Ending* ending,
   for (const job::RankClass& rank_class : job.classes) {
     const trace::Identity& identity = rank_class.recording.identity;
     const MemoryUse use = memory_of(rank_class, ending);
-    // The recorded GPU's own figures where it is the one predicted for, else the catalogue's.
+    // The recorded figures of the GPU if it is the predicted one, else those of the catalogue.
     const bool same_gpu = identity.gpu == gpu.name && identity.memory_capacity > 0;
     const auto context =
         same_gpu ? static_cast<std::int64_t>(identity.memory_context) : gpu.context_bytes;
@@ -292,7 +295,7 @@ void memory(const job::Job& job, const catalog::Gpu& gpu, const Ending* ending,
             [](const RankMemory& a, const RankMemory& b) { return a.rank < b.rank; });
 }
 
-// What happened to a command that did not end well.
+// Adds what happened to a command that failed.
 void conclude(const Ending& ending, Prediction& prediction) {
   const bool refused = prediction.out_of_memory && prediction.out_of_memory->during_run;
   const std::string what = refused ? headline(*prediction.out_of_memory) : headline(ending);
@@ -320,11 +323,10 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, const En
   }
   if (!cut.empty() && ending == nullptr)
     prediction.notes.push_back(
-        fmt::format("the recording{} of rank{} {} {} cut off (the process crashed, was "
-                    "killed or could write no more): "
-                    "what was recorded until then is used",
+        fmt::format("the recording{} of rank{} {} end{} early (the process crashed, was killed or "
+                    "the disk was full): the part until then is used",
                     cut.size() == 1 ? "" : "s", cut.size() == 1 ? "" : "s", rank_list(cut),
-                    cut.size() == 1 ? "is" : "are"));
+                    cut.size() == 1 ? "s" : ""));
   for (const auto& [name, count] : warnings)
     if (name == unknown_reads)
       prediction.notes.push_back(
@@ -334,7 +336,7 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, const En
       prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
   if (prediction.coverage.unknown > 0.02)
     prediction.notes.push_back(
-        fmt::format("{} of the GPU time is in kernels without a model; their time is a guess",
+        fmt::format("{} of the GPU time is in kernels without a model; their time is a rough guess",
                     percent(prediction.coverage.unknown)));
 }
 
@@ -344,7 +346,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
                    const catalog::Cluster& cluster, const std::optional<StepUnits>& units,
                    const Ending* ending) {
   Prediction prediction;
-  // Always with the node count, as the user would write it: a GPU alone has none.
+  // With the node count, as the user would write it. A single GPU has none.
   const bool counted = cluster.name.find(':') == std::string::npos && cluster.world_size() > 1;
   prediction.cluster = counted ? fmt::format("{}:{}", cluster.name, cluster.nodes) : cluster.name;
   prediction.gpu = cluster.gpu.name;
@@ -357,7 +359,7 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   const std::vector<OpUse> op_uses = uses(job, models);
   const double steps = measured_count(job);
 
-  // Out of memory before any step was done: what ran is not a step.
+  // If the run ended out of memory before a step was detected, the whole run is not a step.
   const bool died = prediction.out_of_memory && prediction.out_of_memory->during_run &&
                     job.found_by == job::StepsFoundBy::whole_run;
   if (timeline.step_ns > 0 && !died)

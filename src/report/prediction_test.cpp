@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t gib = std::int64_t{1} << 30;
 
-// Compares with a file of golden/; MAYA_UPDATE_GOLDEN=1 writes it instead.
+// Compares with a file of golden/. MAYA_UPDATE_GOLDEN=1 writes the file instead.
 void expect_golden(const std::string& name, const std::string& text) {
   const std::string path = std::string(MAYA_SOURCE_DIR) + "/src/report/golden/" + name;
   if (std::getenv("MAYA_UPDATE_GOLDEN")) {
@@ -29,11 +29,11 @@ void expect_golden(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, expected.str()) << path << " (MAYA_UPDATE_GOLDEN=1 accepts the change)";
 }
 
-TEST(Prediction, HasTheStepAndWhatFollowsFromIt) {
+TEST(Prediction, HasStepCostFlopsAndMfu) {
   const Prediction p = sample::prediction();
   ASSERT_TRUE(p.step);
   EXPECT_DOUBLE_EQ(p.step->ms, 10);
-  EXPECT_EQ(p.step->count, 2U);  // three found, one of them warm-up
+  EXPECT_EQ(p.step->count, 2U);  // three were detected, one of them is warm-up
   EXPECT_EQ(p.step->found_by, "optimizer");
   // 4 GPUs at 4 USD an hour for 10 ms.
   EXPECT_NEAR(p.cost.usd_per_step, 4 * 4.0 / 3600 * 0.010, 1e-12);
@@ -69,7 +69,7 @@ TEST(Prediction, TensorParallelRanksShareTheirTokens) {
   EXPECT_DOUBLE_EQ(p.throughput->per_step, 4096);
 }
 
-TEST(Prediction, PartsAddUpToTheStepWhenRanksWaitForEachOther) {
+TEST(Prediction, PartsAddUpToTheStepIfRanksWaitForEachOther) {
   simulate::Timeline timeline = sample::timeline();
   timeline.breakdown[0].exposed_communication_ns += 7e6;  // ahead, and waiting for the other class
   timeline.breakdown[0].communication_ns += 7e6;
@@ -96,7 +96,7 @@ TEST(Prediction, CoverageSharesSumToOne) {
   EXPECT_EQ(c.unimplemented_calls[0].count, 8U);
 }
 
-TEST(Prediction, LargestCostsLieOnTheCriticalPath) {
+TEST(Prediction, LargestCostsAreOnTheCriticalPath) {
   const auto costs = sample::prediction().largest_costs;
   ASSERT_EQ(costs.size(), 3U);
   EXPECT_EQ(costs[0].what, "all_reduce over 4 ranks");
@@ -105,7 +105,7 @@ TEST(Prediction, LargestCostsLieOnTheCriticalPath) {
   for (const LargestCost& cost : costs) EXPECT_FALSE(cost.help.empty());
 }
 
-TEST(Prediction, WhatHidesBehindTheHostIsNamedToo) {
+TEST(Prediction, LargestHiddenWorkIsListedToo) {
   simulate::Timeline timeline = sample::timeline();
   // The path is of a step longer than the middle one, which is the one reported: 10 ms.
   timeline.critical_path = {{simulate::CriticalLink::What::host, 0, 20, 0, 0, 12'000'000}};
@@ -121,7 +121,7 @@ TEST(Prediction, WhatHidesBehindTheHostIsNamedToo) {
   EXPECT_DOUBLE_EQ(costs[1].ms, 6);
 }
 
-TEST(Prediction, ManyShortHostTimesAreLaunchesAndALongOneIsWork) {
+TEST(Prediction, ShortHostTimesAreLaunchesAndLongOnesAreCpuWork) {
   simulate::Timeline timeline = sample::timeline();
   timeline.critical_path.clear();
   for (std::int64_t k = 0; k < 200; ++k)
@@ -135,7 +135,7 @@ TEST(Prediction, ManyShortHostTimesAreLaunchesAndALongOneIsWork) {
   EXPECT_DOUBLE_EQ(*p.assumptions[0].share, 1) << "all of the step is host time";
 }
 
-TEST(Prediction, WaitingForRanksIsToldApartFromTransfers) {
+TEST(Prediction, WaitingForRanksIsSeparateFromTransfers) {
   simulate::Timeline timeline = sample::timeline();
   timeline.breakdown[0].collective_wait_ns = timeline.breakdown[0].exposed_communication_ns;
   const sample::Estimator estimator;
@@ -146,7 +146,7 @@ TEST(Prediction, WaitingForRanksIsToldApartFromTransfers) {
   EXPECT_EQ(p.breakdown.pipeline_bubble, 0);
 }
 
-TEST(Memory, PeakCountsWhatIsLiveTogether) {
+TEST(Memory, PeakIsTheMaximumOfLiveMemory) {
   const Prediction p = sample::prediction();
   ASSERT_EQ(p.memory.size(), 4U);
   EXPECT_EQ(p.memory[0].reserved_bytes, 42 * gib);
@@ -156,7 +156,7 @@ TEST(Memory, PeakCountsWhatIsLiveTogether) {
   EXPECT_FALSE(p.out_of_memory);
 }
 
-TEST(Memory, ASmallerGpuIsOutOfMemory) {
+TEST(Memory, SmallerGpuRunsOutOfMemory) {
   catalog::Cluster small = sample::cluster();
   small.gpu.name = "a100-40gb-sxm";
   small.gpu.memory_bytes = 40 * gib;
@@ -178,7 +178,7 @@ void append(trace::Recording& recording, trace::Kind kind, std::uint64_t bytes) 
   recording.records.push_back(record);
 }
 
-TEST(Memory, ARefusalThatIsFollowedByTheSameAllocationWasRecovered) {
+TEST(Memory, FailedAllocationThatSucceedsLaterIsRecovered) {
   trace::Recording recording;
   append(recording, trace::Kind::out_of_memory, 3 * gib);
   EXPECT_TRUE(memory_use(recording).refusal);
@@ -187,7 +187,7 @@ TEST(Memory, ARefusalThatIsFollowedByTheSameAllocationWasRecovered) {
   EXPECT_EQ(memory_use(recording).recovered, 1U);
 }
 
-TEST(Memory, ARunThatEndsInOutOfMemoryHasNoStep) {
+TEST(Memory, RunThatEndsOutOfMemoryHasNoStep) {
   job::Job job = sample::job();
   job.found_by = job::StepsFoundBy::whole_run;
   append(job.classes[1].recording, trace::Kind::out_of_memory, 30 * gib);
@@ -202,7 +202,7 @@ TEST(Memory, ARunThatEndsInOutOfMemoryHasNoStep) {
   expect_golden("summary_out_of_memory.txt", summary(p));
 }
 
-TEST(Json, GoldenAndBack) {
+TEST(Json, MatchesGoldenAndParsesBack) {
   Prediction p = sample::prediction();
   expect_golden("prediction.json", to_json(p));
   p.settings = {{"communication", "0"}, {"network.nic_gbps", "200"}};
@@ -212,13 +212,13 @@ TEST(Json, GoldenAndBack) {
   EXPECT_EQ(to_json(*again), text);
 }
 
-TEST(Json, KernelNamesOfAnyBytesStayValid) {
+TEST(Json, InvalidUtf8InKernelNamesIsReplaced) {
   Prediction p = sample::prediction();
   p.coverage.unknown_kernels[0].name = "bad \xff\xfe name\n\"";
   EXPECT_FALSE(nlohmann::json::parse(to_json(p), nullptr, false).is_discarded());
 }
 
-TEST(Json, BadTextIsOneClearLine) {
+TEST(Json, ErrorsNameTheFile) {
   EXPECT_NE(from_json("{", "x.json").error().message.find("x.json is not a prediction"),
             std::string::npos);
   EXPECT_NE(from_json("{\"version\": 2}", "x.json").error().message.find("version 2"),
@@ -237,7 +237,7 @@ TEST(Summary, Golden) {
   for (unsigned char c : summary(sample::prediction(), ascii)) EXPECT_LT(c, 128);
 }
 
-TEST(Summary, StaysWithinFortyLinesWhateverHappens) {
+TEST(Summary, HasAtMostFortyLines) {
   Prediction p = sample::prediction();
   p.notes.assign(30, "something to know");
   p.memory.clear();
@@ -256,7 +256,7 @@ TEST(Comparison, Golden) {
                 comparison({{"runs/a", sample::prediction()}, {"runs/b", other}}));
 }
 
-TEST(Format, ReadsAsPeopleWrite) {
+TEST(Format, FormatsNumbersForPeople) {
   EXPECT_EQ(human_ms(138.24), "138.2 ms");
   EXPECT_EQ(human_ms(0.085), "85.0 us");
   EXPECT_EQ(human_ms(12'400), "12.4 s");

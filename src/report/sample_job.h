@@ -1,6 +1,6 @@
-// A small job with its timeline, written by hand, for the tests of this folder: four ranks in two
-// classes (ranks 0-2 and rank 3, which holds more memory), three steps, one of them warm-up. Each
-// step of 10 ms: a GEMM, attention, an unknown kernel, an all-reduce half hidden behind the GEMM,
+// A small job with its timeline for the tests of this folder: four ranks in two classes (ranks 0-2,
+// and rank 3, which uses more memory) and three steps, one of which is warm-up. Each step takes 10
+// ms: a GEMM, attention, an unknown kernel, an all-reduce of which half is hidden by the GEMM,
 // AdamW.
 #pragma once
 

@@ -27,7 +27,7 @@ class Texts {
   std::unordered_map<std::string, std::uint32_t> index_;
 };
 
-// What is the same for all ranks of a class.
+// The part of the scene that is the same for all ranks of a class.
 struct ClassView {
   std::map<std::uint16_t, std::vector<const simulate::Span*>> streams;      // by start
   std::map<std::uint16_t, std::vector<const simulate::HostSpan*>> threads;  // by start
@@ -66,7 +66,7 @@ std::vector<ClassView> view_classes(const job::Job& job, const simulate::Timelin
       view.op_category.push_back(texts(std::string(kind_name(op.work))));
       view.op_detail.push_back(texts(op.name + (op.name.empty() ? "" : "  ") + to_text(op.work)));
     }
-    // An allocation happens when its host call, or the last one before it, ends.
+    // An allocation happens at the end of its host call, or of the last call before it.
     std::vector<const simulate::HostSpan*> hosts;
     for (const auto& [thread, spans] : view.threads)
       hosts.insert(hosts.end(), spans.begin(), spans.end());
@@ -114,7 +114,7 @@ class Builder {
   }
 
  private:
-  // Of a large job some classes have no spans (simulate::Options::most_spans).
+  // In a large job some classes have no spans (simulate::Options::most_spans).
   bool shown(const std::vector<ClassView>& views, std::uint32_t c) const {
     return timeline_.spans.empty() || !views[c].streams.empty();
   }
@@ -240,7 +240,7 @@ class Builder {
     if (options_.hosts && view.first_of_record.at(span.record) == &span)
       slice.launch_in = launch_id(rank, span.record);
     if (span.collective >= 0) {
-      // Folded communicators carry one number: the members of each belong together, no others.
+      // Folded communicators share one number; only members of the same communicator are joined.
       std::uint64_t communicator = 0;
       if (auto found = communicator_of_.find({rank, span.communicator});
           found != communicator_of_.end())

@@ -12,13 +12,13 @@ namespace {
 
 using trace::Kind;
 
-// A reduction that is under way.
+// A reduction in progress.
 struct Pending {
   double bytes{};
   std::uint16_t stream{};
-  std::uint32_t event{};  // recorded behind it
+  std::uint32_t event{};  // recorded after it
   bool recorded{};
-  std::set<std::uint16_t> moved_on;  // streams that got work since it was issued
+  std::set<std::uint16_t> moved_on;  // streams that got work after it was issued
 };
 
 bool is_gradient_reduction(const Op& op) {
@@ -27,13 +27,13 @@ bool is_gradient_reduction(const Op& op) {
          (call->kind == CollectiveKind::all_reduce || call->kind == CollectiveKind::reduce_scatter);
 }
 
-// Walks a step from call to call. A stream that waits for the event behind a reduction before it
-// got any work since the reduction, and then computes on, might as well have run it itself.
+// Visits the calls of a step. A reduction is serialized if a compute stream waits for the event
+// after it before the stream got any other work.
 Serialization look(const trace::Recording& recording, const Passes& passes, const Range& step,
                    const std::map<std::uint16_t, std::int64_t>& of_activations) {
   Serialization found;
   std::vector<Pending> pending;
-  std::map<std::uint16_t, double> waited;  // bytes each stream waited for at once
+  std::map<std::uint16_t, double> waited;  // bytes that each stream waited for immediately
   for (std::uint32_t i = step.begin; i < step.end; ++i) {
     const trace::Record& record = recording.records[i];
     if (record.kind == Kind::wide) continue;
@@ -58,8 +58,7 @@ Serialization look(const trace::Recording& recording, const Passes& passes, cons
         }
     } else if (record.kind == Kind::launch && record.value < recording.ops.size()) {
       for (Pending& one : pending) one.moved_on.insert(record.stream);
-      // Only what could have run beside backward work counts: the last bucket has nothing to hide
-      // behind.
+      // Only reductions before the end of the backward pass count: the last bucket cannot overlap.
       const Op& op = recording.ops[record.value];
       if (!is_matrix_work(op.work) || !passes.backward(i, op)) continue;
       double at_once = 0;

@@ -1,5 +1,5 @@
-// Gradient reductions that cannot overlap with the backward pass, because the computing stream
-// waits for each right after it was issued.
+// Detects gradient reductions that cannot overlap with the backward pass, because the compute
+// stream waits for each of them right after it was issued.
 #pragma once
 
 #include "maya/report.h"
@@ -7,15 +7,14 @@
 namespace maya::report {
 
 struct Serialization {
-  double reduced_bytes{};     // gradients reduced while the backward pass went on
-  double serialized_bytes{};  // … of which the computing stream waited for the end at once
+  double reduced_bytes{};     // gradients that are reduced during the backward pass
+  double serialized_bytes{};  // the part of them that the compute stream waits for immediately
   bool most() const { return serialized_bytes > 0.5 * reduced_bytes; }
 };
 
 Serialization serialization_of(const job::Job& job);
 
-// What to tell the user, given the environment that the command ran with; empty if there is
-// nothing.
+// The note for the user, which depends on the environment of the command; empty if there is none.
 std::string serialization_help(const job::Job& job);
 
 }  // namespace maya::report

@@ -8,14 +8,15 @@
 namespace maya::report {
 namespace {
 
-// Place of the class in its pipeline; -1: in none.
+// The position of the class in its pipeline; -1: it is in none.
 std::ptrdiff_t place_of(const job::RankClass& rank_class, const std::vector<std::int32_t>& first) {
   auto place = [&](const std::vector<std::int32_t>& pipeline) {
     const auto at = std::find(pipeline.begin(), pipeline.end(), rank_class.representative);
     return at == pipeline.end() ? -1 : at - pipeline.begin();
   };
   const std::ptrdiff_t found = place(first);
-  // A class outside the first rank's pipeline is of another data-parallel or tensor-parallel rank.
+  // A class outside the pipeline of the first rank belongs to another data- or tensor-parallel
+  // rank.
   return found >= 0 ? found : place(collate::stages_of(rank_class.recording));
 }
 

@@ -1,4 +1,4 @@
-// The stages of a pipeline, and which recorded rank stands for each.
+// The stages of a pipeline, and the recorded rank whose recording each of them uses.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace maya::report {
 
-// In the order of the pipeline; empty where ranks are no stages of one pipeline.
+// In the order of the pipeline; empty if the ranks are not stages of one pipeline.
 std::vector<PipelineStage> pipeline_stages(const job::Job& job);
 
 }  // namespace maya::report

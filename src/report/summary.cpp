@@ -14,7 +14,7 @@ namespace {
 constexpr int label_width = 12, value_width = 22;
 constexpr std::size_t most_memory_lines = 4, most_note_lines = 6;
 
-// Lines of the page. A section is a label in the left column and text beside it.
+// The lines of the summary. A section has a label in the left column and text to the right of it.
 class Page {
  public:
   Page(const Style& style) : style_(style), paint(style) {}
@@ -68,7 +68,7 @@ void head(Page& page, const Prediction& p, const Style& style) {
   page.line();
 }
 
-// A step of a small job costs less than anyone can read.
+// The cost of a step, or of 1000 or a million steps if a step costs too little.
 std::string price_of(double usd_per_step) {
   if (usd_per_step >= 0.01) return human_usd(usd_per_step) + " a step";
   if (usd_per_step >= 1e-6) return human_usd(1000 * usd_per_step) + " / 1000 steps";
@@ -102,7 +102,7 @@ void step(Page& page, const Prediction& p) {
     page.labelled("Throughput", text);
   } else {
     page.labelled("Throughput",
-                  "not known: --set tokens_per_step=N (or images_, samples_) says it");
+                  "not known: set it with --set tokens_per_step=N (or images_, samples_)");
   }
   if (p.mfu)
     page.labelled("MFU", fit(fmt::format("{:.1f} %", 100 * *p.mfu), value_width) +
@@ -125,7 +125,7 @@ void breakdown(Page& page, const Prediction& p, const Style& style) {
     Colour colour;
     int texture;
   };
-  // Waiting is shown by itself where it is seen; else it stays in communication.
+  // Waiting is shown separately if it is visible, else it is part of communication.
   const double seen = 0.005 * p.step->ms;
   const double bubble = b.pipeline_bubble >= seen ? b.pipeline_bubble : 0;
   const double waiting = b.waiting >= seen ? b.waiting : 0;
@@ -163,7 +163,7 @@ void breakdown(Page& page, const Prediction& p, const Style& style) {
 }
 
 void memory(Page& page, const Prediction& p) {
-  // Ranks that need the same are one line, the fullest first.
+  // One line for all ranks that need the same memory, the fullest first.
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int32_t>> groups;
   for (const RankMemory& m : p.memory) groups[{-m.peak_bytes, m.capacity_bytes}].push_back(m.rank);
   std::size_t shown = 0;
@@ -228,7 +228,7 @@ void coverage(Page& page, const Prediction& p) {
       names += (i ? ", " : "") + c.unimplemented_calls[i].name;
     if (c.unimplemented_calls.size() > 3)
       names += fmt::format(" and {} more", c.unimplemented_calls.size() - 3);
-    page.labelled("", page.paint(Colour::yellow, "calls without a body: " + names));
+    page.labelled("", page.paint(Colour::yellow, "functions that are not emulated: " + names));
   }
   const char* label = "Assumed";
   for (const Assumption& assumption : p.assumptions) {

@@ -12,14 +12,14 @@ namespace maya::report {
 namespace {
 
 using Table = std::pair<std::int64_t, std::int64_t>;  // rows, bytes of a row
-using Layer = std::pair<std::int64_t, std::int64_t>;  // m, k: a linear layer's weights
+using Layer = std::pair<std::int64_t, std::int64_t>;  // m, k: the weights of a linear layer
 
 struct Rows {
   double rows{}, calls{};
 };
 
-// What the measured steps of a class looked up, multiplied and lost, per step. Rows of layers: the
-// n of their products, because the result of a row-major program is the transposed one of BLAS.
+// The lookups, matrix products and losses of the measured steps of a class, per step. The rows of a
+// layer are the n of its product, because the result of a row-major program is transposed in BLAS.
 struct Intake {
   std::map<Table, Rows> lookups;
   std::map<Layer, Rows> forward, backward;
@@ -36,7 +36,7 @@ void look_at(const Op& op, bool backward, Intake& seen) {
   auto add = [](Rows& to, std::int64_t rows) { to.rows += static_cast<double>(rows), ++to.calls; };
   const Work& work = op.work;
   if (const auto* gather = std::get_if<Gather>(&work)) {
-    // Rows are moved as bytes, whatever they hold.
+    // Rows may be copied as bytes, regardless of their type.
     if (gather->cols > 1 && gather->table_rows > 1)
       add(seen.lookups[{gather->table_rows, gather->cols * bits(gather->dtype) / 8}], gather->rows);
   } else if (const auto* gemm = std::get_if<Gemm>(&work)) {
@@ -46,7 +46,7 @@ void look_at(const Op& op, bool backward, Intake& seen) {
     if (entropy->direction == Direction::forward)
       seen.losses[entropy->cols] += static_cast<double>(entropy->rows);
   } else if (const auto* softmax = std::get_if<Softmax>(&work)) {
-    // Log-softmax and the pick of the target are two ops of one loss.
+    // Log-softmax and the selection of the target are two ops of one loss.
     if (softmax->log && softmax->direction == Direction::forward)
       seen.losses[-softmax->cols] += static_cast<double>(softmax->rows);
   } else if (const auto* convolution = std::get_if<Convolution>(&work)) {
@@ -80,7 +80,7 @@ Intake intake_of(const job::Job& job, const job::RankClass& rank_class) {
   return seen;
 }
 
-// A sum over the ranks of the job, of one step. Ranks that share a model see the same rows.
+// A sum over the ranks of the job for one step. Ranks that share a model have the same rows.
 class Sum {
  public:
   Sum(const job::Job& job, const std::vector<Intake>& intakes, std::vector<double> shared_by)
@@ -100,8 +100,8 @@ class Sum {
   std::vector<double> shared_by_;
 };
 
-// Ranks of a class that train on the same rows: those that reduce activations in the forward pass,
-// larger than statistics (SyncBatchNorm, metrics) or losses of single rows are.
+// The number of ranks that train on the same rows as a rank of this class: those that reduce
+// activations in the forward pass. Small reductions (SyncBatchNorm, metrics, losses) do not count.
 double shared_by(const job::Job& job, const job::RankClass& rank_class, const Intake& intake) {
   constexpr std::int64_t statistics = 16 << 10;
   double rows = 0;
@@ -120,8 +120,8 @@ double rows_of(const std::map<Layer, Rows>& layers, std::int64_t m, std::int64_t
   return found == layers.end() ? 0 : found->second.rows;
 }
 
-// Rows through the output layer for a table: forward, or back through it. Weights may be of another
-// type than the table was looked up in.
+// The rows of the output layer that belongs to a table, in forward or backward passes. Its weights
+// may have another type than the table.
 double output_rows(const Intake& intake, const Table& table, bool backward) {
   const auto [vocabulary, row_bytes] = table;
   double rows = 0;
@@ -133,9 +133,8 @@ double output_rows(const Intake& intake, const Table& table, bool backward) {
   return rows;
 }
 
-// Of a compiled model the lookup is part of a fused kernel. Its output layer is still a product:
-// the largest of all, used less often than those of the layers, and its gradient goes back through
-// it.
+// In a compiled model the lookup is part of a fused kernel. The output layer is still a matrix
+// product: the largest one, used less often than those of the layers, and with a gradient.
 Layer output_layer(const Intake& intake) {
   double most_calls = 0;
   for (const auto& [layer, rows] : intake.forward) most_calls = std::max(most_calls, rows.calls);
@@ -149,7 +148,7 @@ Layer output_layer(const Intake& intake) {
   if (found != intake.forward.end() && best.first >= 2 * best.second &&
       trained_once(best, found->second))
     return best;
-  // A vocabulary of characters is narrower than the model: then it is the only such layer.
+  // With a vocabulary of characters it is not the largest product, but the only one used once.
   std::vector<Layer> once;
   for (const auto& [layer, rows] : intake.forward)
     if (trained_once(layer, rows)) once.push_back(layer);
@@ -179,7 +178,7 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
     });
     const double forward = sum([&](const Intake& i) { return output_rows(i, table, false); });
     const double backward = sum([&](const Intake& i) { return output_rows(i, table, true); });
-    // Passes without a backward pass (a reference model, generation) do not train.
+    // Forward passes without a backward pass (a reference model, generation) are not counted.
     if (backward > 0 && forward >= 1.5 * backward && backward < looked_up) return backward;
     return looked_up;
   }
@@ -206,7 +205,7 @@ Images images_of(const Sum& sum) {
   images.count = sum([&](const Intake& intake) {
     const Convolution* first = intake.first_convolution;
     if (first == nullptr) return 0.0;
-    // Pictures and their latents: few channels, two dimensions.
+    // Images and their latents have few channels and two dimensions.
     constexpr std::int64_t most_channels = 16;
     images.pictures |= first->h > 1 && first->w > 1 && first->d == 1 && first->c <= most_channels;
     double rows = 0, batches = 0;
@@ -214,8 +213,9 @@ Images images_of(const Sum& sum) {
       if (std::tie(other->c, other->k, other->kh, other->kw) ==
           std::tie(first->c, first->k, first->kh, first->kw))
         rows += static_cast<double>(other->n), ++batches;
-    // The batches that came from the host, where one of the first convolution's size did. A loader
-    // that copies ahead may have copied the first of the measured ones before they began.
+    // Counts the batches that were copied from the host, if there are copies with the size of the
+    // first convolution's input. A loader that prefetches may have copied the first batch before
+    // the measured steps began.
     const std::int64_t elements = first->n * first->c * first->d * first->h * first->w;
     for (std::int64_t size : {4, 2, 1})
       if (const auto copied = intake.copies.find(elements * size); copied != intake.copies.end()) {

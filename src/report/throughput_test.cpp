@@ -90,7 +90,7 @@ TEST(Throughput, TokensOfALanguageModelOverItsMicroBatchesAndRanks) {
   EXPECT_DOUBLE_EQ(t.per_second, t.per_step);
 }
 
-TEST(Throughput, ACompiledModelLooksUpInAFusedKernel) {
+TEST(Throughput, CompiledModelWithAFusedLookup) {
   job::Job job = empty_job();
   RecordingBuilder r;
   Model model;
@@ -101,7 +101,7 @@ TEST(Throughput, ACompiledModelLooksUpInAFusedKernel) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
 }
 
-TEST(Throughput, ACompiledModelMayHaveAVocabularyOfCharacters) {
+TEST(Throughput, CompiledModelWithAVocabularyOfCharacters) {
   job::Job job = empty_job();
   RecordingBuilder r;
   Model model;
@@ -122,7 +122,7 @@ TEST(Throughput, RanksThatReduceActivationsShareTheirTokens) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2048 * 2) << "two ways of data parallelism";
 }
 
-TEST(Throughput, OfAPipelineTheFirstStageLooksUpAndTheLastHasTheOutput) {
+TEST(Throughput, PipelineWithLookupInTheFirstAndOutputInTheLastStage) {
   job::Job job = empty_job();
   RecordingBuilder first, last;
   micro_batch(first, 512, {.has_output = false});
@@ -134,7 +134,7 @@ TEST(Throughput, OfAPipelineTheFirstStageLooksUpAndTheLastHasTheOutput) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 1024);
 }
 
-TEST(Throughput, PassesOfAReferenceModelDoNotTrain) {
+TEST(Throughput, PassesOfAReferenceModelAreNotCounted) {
   job::Job job = empty_job();
   RecordingBuilder r;
   micro_batch(r, 1024, {.trains = false});
@@ -150,7 +150,7 @@ Convolution stem(std::int64_t n) {
   return convolution;
 }
 
-TEST(Throughput, ImagesEnterTheFirstConvolutionWhateverTheLossCounts) {
+TEST(Throughput, ImagesAreTheInputOfTheFirstConvolution) {
   job::Job job = empty_job();
   RecordingBuilder r;
   r.thread(program);
@@ -165,7 +165,7 @@ TEST(Throughput, ImagesEnterTheFirstConvolutionWhateverTheLossCounts) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 16 * 2);
 }
 
-TEST(Throughput, ImagesFromTheHostCountOnceHoweverOftenTheyAreUsed) {
+TEST(Throughput, ImagesThatAreUsedSeveralTimesCountOnce) {
   job::Job job = empty_job();
   RecordingBuilder r;
   r.thread(program).copy(16 * 3 * 224 * 224 * 4, CopyDirection::host_to_device);
@@ -174,7 +174,7 @@ TEST(Throughput, ImagesFromTheHostCountOnceHoweverOftenTheyAreUsed) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 16);
 }
 
-TEST(Throughput, ALoaderMayCopyTheFirstImagesBeforeTheMeasuredStepsBegin) {
+TEST(Throughput, PrefetchedImagesAreCounted) {
   job::Job job = empty_job();
   RecordingBuilder r;
   r.thread(program);
@@ -190,7 +190,7 @@ TEST(Throughput, ALoaderMayCopyTheFirstImagesBeforeTheMeasuredStepsBegin) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 16);
 }
 
-TEST(Throughput, ATextEncoderDoesNotMakeAnImageModelALanguageModel) {
+TEST(Throughput, ImageModelWithATextEncoderCountsImages) {
   job::Job job = empty_job();
   RecordingBuilder r;
   r.thread(program);
@@ -201,7 +201,7 @@ TEST(Throughput, ATextEncoderDoesNotMakeAnImageModelALanguageModel) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 8);
 }
 
-TEST(Throughput, ElseTheRowsOfTheLossAreSamples) {
+TEST(Throughput, RowsOfTheLossAreSamplesOtherwise) {
   job::Job job = empty_job();
   RecordingBuilder r;
   r.thread(program);
@@ -214,7 +214,7 @@ TEST(Throughput, ElseTheRowsOfTheLossAreSamples) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 64);
 }
 
-TEST(Throughput, NothingThatEntersIsNoThroughput) {
+TEST(Throughput, UnknownInputHasNoThroughput) {
   job::Job job = empty_job();
   RecordingBuilder r;
   launch(r, product(512, 64, 784));
@@ -222,7 +222,7 @@ TEST(Throughput, NothingThatEntersIsNoThroughput) {
   EXPECT_FALSE(throughput_of(job, 1));
 }
 
-// Backward pass in buckets; `at_once`: the computing stream waits for each right after it was
+// A backward pass with buckets. With `at_once` the compute stream waits for each right after it was
 // issued.
 job::Job reductions(bool at_once, bool of_activations = false) {
   job::Job job = empty_job();
@@ -246,21 +246,21 @@ job::Job reductions(bool at_once, bool of_activations = false) {
   return job;
 }
 
-TEST(Serialization, WaitsRightBehindEachReductionLeaveNothingToOverlap) {
+TEST(Serialization, WaitsRightAfterEachReductionAreReported) {
   EXPECT_TRUE(serialization_of(reductions(true)).most());
   EXPECT_NE(serialization_help(reductions(true)).find("TORCH_DIST_USE_NCCL2=0"), std::string::npos);
 }
 
-TEST(Serialization, WaitsAtTheEndOfTheBackwardPassDoNot) {
+TEST(Serialization, WaitsAtTheEndOfTheBackwardPassAreNotReported) {
   EXPECT_FALSE(serialization_of(reductions(false)).most());
   EXPECT_EQ(serialization_help(reductions(false)), "");
 }
 
-TEST(Serialization, TensorParallelRanksMustWait) {
+TEST(Serialization, WaitsOfTensorParallelRanksAreNotReported) {
   EXPECT_FALSE(serialization_of(reductions(true, true)).most());
 }
 
-TEST(Passes, AStageBeginsWithOneDirectionAndARingWithBoth) {
+TEST(Passes, DistinguishesPipelineStagesFromRings) {
   for (bool ring : {false, true}) {
     job::Job job = empty_job();
     RecordingBuilder r;

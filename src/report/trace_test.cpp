@@ -1,4 +1,4 @@
-// Traces are read back with a decoder of the format and asked what a viewer would ask.
+// Decodes the traces and checks what a viewer would show.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,7 +22,7 @@ struct Event {
   std::vector<std::uint64_t> flows, ends;
 };
 
-// What Perfetto's trace processor keeps of a trace: tracks, names, events.
+// The tracks, names and events of a decoded trace.
 struct Decoded {
   std::map<std::uint64_t, std::string> track_name;
   std::map<std::uint64_t, std::uint64_t> parent;
@@ -179,7 +179,7 @@ TEST(Perfetto, RanksAreProcessesAndSlicesNest) {
   for (int pid = 1; pid <= 4; ++pid) EXPECT_EQ(gemms[pid], 2 * 3);
 }
 
-TEST(Perfetto, EveryKernelHasTheArrowOfItsLaunch) {
+TEST(Perfetto, EveryKernelHasAnArrowFromItsLaunch) {
   const Decoded trace = decode(perfetto_trace(sample::job(), sample::timeline()));
   std::map<std::uint64_t, const Event*> launches;
   for (const Event& event : trace.events)
@@ -198,7 +198,7 @@ TEST(Perfetto, EveryKernelHasTheArrowOfItsLaunch) {
   EXPECT_EQ(arrows, 4 * 3 * 8);  // ranks, steps, ops
 }
 
-TEST(Perfetto, ACollectiveIsJoinedAcrossItsRanks) {
+TEST(Perfetto, CollectiveIsConnectedAcrossItsRanks) {
   const Decoded trace = decode(perfetto_trace(sample::job(), sample::timeline()));
   std::map<std::uint64_t, std::set<int>> members;
   for (const Event& event : trace.events)
@@ -208,7 +208,7 @@ TEST(Perfetto, ACollectiveIsJoinedAcrossItsRanks) {
   for (const auto& [flow, pids] : members) EXPECT_EQ(pids, (std::set<int>{1, 2, 3, 4}));
 }
 
-TEST(Perfetto, TheMemoryCounterReachesThePeak) {
+TEST(Perfetto, MemoryCounterReachesThePeak) {
   const Decoded trace = decode(perfetto_trace(sample::job(), sample::timeline()));
   std::map<int, std::int64_t> final_value;
   for (const Event& event : trace.events)
@@ -225,7 +225,7 @@ TEST(Scene, LargeJobsShowOneRankOfEachClass) {
   EXPECT_EQ(scene.rank_names, (std::vector<std::string>{"ranks 0-2", "rank 3"}));
 }
 
-TEST(Scene, OverlappingKernelsOfAGraphGetLanes) {
+TEST(Scene, OverlappingKernelsOfAGraphGetSeparateLanes) {
   std::vector<simulate::Span> spans(3);
   spans[0].end_ns = 10;
   spans[1].start_ns = 5, spans[1].end_ns = 15;
@@ -255,7 +255,7 @@ TEST(Chrome, IsValidJsonWithTheSameSlices) {
   for (const auto& [id, chain] : chains) EXPECT_EQ(chain, "sttf") << id;
 }
 
-TEST(Csv, HasALineForEverySpan) {
+TEST(Csv, HasOneLinePerSpan) {
   const std::string text = csv_trace(sample::job(), sample::timeline());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 3 * 8);
   EXPECT_NE(text.find("\n0-2,7,1,"), std::string::npos);
@@ -263,7 +263,7 @@ TEST(Csv, HasALineForEverySpan) {
   EXPECT_NE(text.find(",collective,ncclAllReduce,"), std::string::npos);
 }
 
-TEST(Html, IsOneFileThatNamesCannotBreakOutOf) {
+TEST(Html, KernelNamesAreEscaped) {
   Prediction p = sample::prediction();
   p.ops[0].name = "</script><b>kernel<!--";
   const std::string page = html_page(p, sample::job(), sample::timeline());
@@ -353,7 +353,7 @@ std::vector<Node> decode_chakra(const std::string& bytes) {
   return nodes;
 }
 
-TEST(Chakra, HasTheMeasuredStepsWithTheirDependencies) {
+TEST(Chakra, HasMeasuredStepsWithDependencies) {
   const std::vector<Node> nodes = decode_chakra(chakra_trace(sample::job(), sample::timeline(), 3));
   ASSERT_EQ(nodes.size(), 2U * 8 * 2);  // steps, ops, a call and its work
   int collectives = 0, gemms = 0;

@@ -1,4 +1,4 @@
-// How often each op of a class runs in a measured step, and how long the models say it takes.
+// How often each op of a class runs in a measured step, and its predicted duration.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace maya::report {
 
 struct OpUse {
   std::uint32_t rank_class{}, op{};
-  std::uint32_t communicator{};  // of the class's recording; meaningful for communication
+  std::uint32_t communicator{};  // for communication: the slot in the class's recording
   std::uint64_t count{};         // in all measured steps of the representative
-  double ns{};                   // of one run of it
+  double ns{};                   // duration of one execution
   estimate::Origin origin{estimate::Origin::unknown};
 };
 
@@ -20,13 +20,13 @@ struct OpUse {
 struct Range {
   std::uint32_t begin{}, end{};
 };
-// The steps that count for the answer; the whole recording when collate found none.
+// The measured steps; the whole recording if no steps were detected.
 std::vector<Range> measured_steps(const job::Job& job, const job::RankClass& rank_class);
-// How many, at least one.
+// The number of measured steps, at least one.
 double measured_count(const job::Job& job);
 
-// Calls `visit(record, record_index)` for every piece of work the records of [begin, end) put on
-// the device, with the nodes of a graph for its launch. A wide record's operands are skipped.
+// Calls `visit(record, record_index)` for all work that the records of [begin, end) put on the
+// device. For a graph launch it visits the nodes of the graph. Wide operands are skipped.
 template <class Visit>
 void each_work(const trace::Recording& recording, std::uint32_t begin, std::uint32_t end,
                Visit&& visit) {
@@ -45,15 +45,15 @@ void each_work(const trace::Recording& recording, std::uint32_t begin, std::uint
   }
 }
 
-// Every (op, communicator) used in the measured steps.
+// Every (op, communicator) that is used in the measured steps.
 std::vector<OpUse> uses(const job::Job& job, const Models& models);
 
-// Members of a class's communicator as ranks of the job; empty if collate did not know it.
+// The members of a communicator of a class, as ranks of the job; empty if they are not known.
 std::vector<std::int32_t> members(const job::Job& job, const trace::Recording& recording,
                                   std::uint32_t communicator);
 
 bool is_communication(const Work& work);
-// Work whose FLOPs count for MFU: what runs on the matrix units.
+// Whether the FLOPs of this work count for MFU: matrix products, convolutions, attention.
 bool is_matrix_work(const Work& work);
 
 }  // namespace maya::report

@@ -18,7 +18,7 @@ def test_a_python_without_torch(maya, tmp_path):
     if "torch      not installed" not in done.stdout:
         return  # a machine whose own Python has torch
     assert done.returncode == 1
-    assert "in the way" in done.stdout
+    assert "must be solved before" in done.stdout
 
 
 def test_the_python_beside_maya_is_checked(maya):

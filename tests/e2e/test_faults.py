@@ -56,7 +56,7 @@ def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
     assert done.code == 3
     assert [r.name for r in done.recordings] == ["rank-0.maya"]
     assert not list(done.out.glob("*.tail"))
-    assert not any("cut off" in note for note in done.prediction["notes"])
+    assert not any("early (the process crashed" in note for note in done.prediction["notes"])
 
 
 def test_a_thread_that_wants_python_at_its_end_does_not_abort(run, tmp_path):

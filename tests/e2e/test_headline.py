@@ -37,7 +37,7 @@ def test_out_of_memory_in_the_first_forward_pass(run):
     assert done.code == 1
     p = done.prediction
     assert p["step"] is None and p["throughput"] is None
-    assert p["no_step"].startswith("Does not fit: rank 0 asked for ")
+    assert p["no_step"].startswith("Does not fit: rank 0 requested ")
     assert p["no_step"].endswith("in the first forward pass")
     assert "Result      Does not fit" in done.stdout
     oom = p["out_of_memory"]

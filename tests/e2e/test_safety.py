@@ -161,7 +161,7 @@ def test_a_prediction_of_another_version_is_said(maya, tmp_path):
     for text in ('{"version": "2"}', '{"version": 2}', "[]", '{"version": {"a": 1}}', "[" * 100000):
         other.write_text(text)
         done = maya("compare", str(other), str(other))
-        assert done.returncode == 1 and "make it anew" in done.stderr, done.stderr
+        assert done.returncode == 1 and "create it again" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("cluster", ["fifo.toml", "/dev/zero.toml", "long"])
