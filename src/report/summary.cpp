@@ -153,7 +153,7 @@ void breakdown(Page& page, const Prediction& p, const Style& style) {
     page.labelled("", legend[i] + (i + 1 < legend.size() ? "    " + legend[i + 1] : ""));
   std::string more;
   if (b.communication > 0)
-    more = fmt::format("communication {} in all, {} of it hidden", human_ms(b.communication),
+    more = fmt::format("communication {} in total, {} of it overlapped", human_ms(b.communication),
                        percent(std::max(0.0, 1 - b.exposed_communication / b.communication)));
   if (b.host_bound > 0.005 * total)
     more += fmt::format("{}the GPU waits {} for the host", more.empty() ? "" : "; ",
@@ -178,7 +178,7 @@ void memory(Page& page, const Prediction& p) {
     const Colour colour = share > 1 ? Colour::red : share > 0.95 ? Colour::yellow : Colour::green;
     const std::string who = p.world_size == 1 ? ""
                             : ranks.size() == static_cast<std::size_t>(p.world_size)
-                                ? "each of the ranks"
+                                ? "every rank"
                                 : (ranks.size() == 1 ? "rank " : "ranks ") + rank_list(ranks);
     const std::vector<Paint::Part> bar{{std::min(share, 1.0), colour, 0},
                                        {1 - std::min(share, 1.0), Colour::faint, 3}};
