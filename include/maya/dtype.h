@@ -1,4 +1,4 @@
-// Element types of tensors as kernels on the device use them.
+// Element types as the device sees them.
 #pragma once
 
 #include <cstdint>
