@@ -89,9 +89,9 @@ bool fold_any(DType type, const std::vector<std::vector<char>>& in, std::uint64_
 }
 
 // The result of a small collective, worked out when somebody looks at it.
-class Result : public device::Values::Pending {
+class Result : public values::KnownBytes::Pending {
  public:
-  std::shared_ptr<device::Exchange> exchange;
+  std::shared_ptr<values::Exchange> exchange;
   std::uint64_t key{};
   CollectiveKind kind{};
   ReduceOp op{};
@@ -140,9 +140,9 @@ class Result : public device::Values::Pending {
   }
 };
 
-class Message : public device::Values::Pending {
+class Message : public values::KnownBytes::Pending {
  public:
-  std::shared_ptr<device::Exchange> exchange;
+  std::shared_ptr<values::Exchange> exchange;
   std::uint64_t key{};
   int from{};
   bool resolve(void* to, std::uint64_t bytes) override {

@@ -57,7 +57,7 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
   made->device = session::thread().device;
   if (size > 1 && !s.settings.run_directory.empty())
     made->exchange =
-        std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
+        std::make_shared<values::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
   made->names_rank = parent == 0 && names_rank;
   made->ranks = std::move(ranks);
   made->number =

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "abi/nccl.h"
-#include "device/exchange.h"
 #include "device/slab.h"
 #include "maya/trace.h"
 #include "session/calls.h"
 #include "shim/nccl/buffers.h"
+#include "values/exchange.h"
 
 namespace maya::nccl {
 
@@ -22,7 +22,7 @@ struct Communicator {
   std::uint64_t id{};
   int rank{}, size{1}, device{};
   std::uint16_t number{};  // in the recording
-  std::shared_ptr<device::Exchange> exchange;
+  std::shared_ptr<values::Exchange> exchange;
   std::uint64_t sequence{};  // of collectives whose values are exchanged
   // Per (from, to): how many.
   std::unordered_map<std::uint64_t, std::uint64_t> messages_sent, messages_received;
