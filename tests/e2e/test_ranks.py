@@ -102,7 +102,8 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     assert prediction["world_size"] == 1024 and prediction["step"]["ms"] > 0
     notes = " ".join(prediction["notes"])
     assert (
-        "4 of 1024 ranks were recorded; each other rank is assumed to do the same work as the recorded one at its place in the process grid, 2 × 128 × 4"
+        "4 of 1024 ranks were recorded; each other rank is assumed to do the same work as the recorded one at its "
+        "place in the process grid, 2 × 128 × 4"
         in notes
     )
     assert "not recorded (" not in notes
@@ -227,7 +228,8 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     (tmp_path / "pipeline.py").write_text(PIPELINE)
     (tmp_path / "start.sh").write_text(
         "set -e\necho looking for torchrun\n"
-        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 --node_rank=${{NODE_RANK:-0}} "
+        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 "
+        f"--node_rank=${{NODE_RANK:-0}} "
         f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n"
     )
     done = run("bash", str(tmp_path / "start.sh"), cluster="dgx-h100:2", options=("--ranks", "unique", "--nodes", "2"))
