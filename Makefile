@@ -3,8 +3,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-# Paths relative to the tree, and one name for the compiler (Python would call it g++): the wheel's build directory shares
-# what build/ has compiled.
+# Relative paths and one name for the compiler (Python would call it g++), so that the build of the wheel can use the
+# compiler cache of build/.
 ifeq ($(origin CXX),default)
 CXX := c++
 endif
@@ -17,7 +17,7 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 help:           ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-# The environment is filled (a download) while the program compiles.
+# The virtual environment is downloaded while the program compiles.
 program:        ## packages, program, libraries, .venv with torch and maya
 	@tools/setup debian
 	@tools/setup venv & filled=$$!; tools/setup program; built=$$?; wait $$filled && exit $$built
@@ -33,7 +33,7 @@ demo: program   ## train a GPT on 8 emulated H100s and predict its step
 demo-search: build ## search the layouts of a 7 B model on 8 emulated H100s
 	PATH=$(CURDIR)/.venv/bin:$$PATH .venv/bin/maya search examples/search/llama-8gpu.toml --out maya-runs/demo-search
 
-# 8123: away from what may listen on 8000.
+# Port 8123, because 8000 may be in use.
 demo-serving: program ## vLLM serves an 8 B model (random weights) on an emulated H100; its own benchmark prints predicted times
 	@tools/setup serving
 	@.venv-serving/bin/python examples/serving/model.py build/serving/llama-3.1-8b llama-3.1-8b
@@ -71,13 +71,14 @@ sweeps: build   ## all operators of PyTorch's tests, language models of transfor
 	@.venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements/sweeps.txt
 	.venv/bin/python tests/sweeps/run.py
 
-# Clones of the code bases lie in SOURCES; what they import is in the environment BIN. NAMES are some of them.
+# SOURCES has clones of the code bases, BIN is the bin folder of an environment with the packages that they import, and
+# NAMES selects some of them.
 SOURCES ?= ../src
 BIN ?= .venv/bin
 codebases: program  ## public training code in SOURCES, unmodified (BIN=… its environment, NAMES="nanogpt dit")
 	$(BIN)/python tests/codebases/run.py --sources $(SOURCES) --bin $(BIN) $(NAMES)
 
-# `make matrix torch-2.1.2 torch-2.8.0`: the words after it are environments, not targets.
+# `make matrix torch-2.1.2 torch-2.8.0`: the words after `matrix` are environments and not targets.
 ifeq (matrix,$(firstword $(MAKECMDGOALS)))
 ENVIRONMENTS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .PHONY: $(ENVIRONMENTS)
@@ -87,10 +88,10 @@ endif
 matrix: build   ## environments of matrix.toml, all or those named after it; writes docs/compatibility.md
 	.venv/bin/python tools/matrix $(ENVIRONMENTS)
 
-regret: build ## is the layout we would choose the measured best? SWEEPS=folder of measured tables
+regret: build ## whether the predicted best layout is also the measured best; SWEEPS=folder of measured tables
 	.venv/bin/python validation/regret/predict.py $(SWEEPS) && .venv/bin/python validation/regret/judge.py $(SWEEPS) --detail
 
-validate: build ## published training steps against predictions; SET=all for the sweeps
+validate: build ## compare predictions with published training steps; SET=all for the sweeps
 	@tools/setup workloads
 	.venv/bin/maya validate --set $(or $(SET),quick)
 
@@ -106,7 +107,7 @@ bench: build    ## the figures of bench/, as ratios
 	cmake --build --preset default
 	bench/run
 
-clock-agreement: program ## virtual time: scripts' own step times against the prediction, 1 to 8 ranks; 1000 random programs
+clock-agreement: program ## virtual time: compare step times that scripts measure with the prediction; 1000 random programs
 	.venv/bin/python tests/clock/agreement.py
 	.venv/bin/maya run --quiet --clock virtual --no-predict --out $$(mktemp -d)/run -- .venv/bin/python tests/clock/random_programs.py 1000
 
@@ -139,5 +140,5 @@ docs: build     ## the documentation as a site (build/site); a warning is an err
 	  build/docs-venv/bin/pip install -q --disable-pip-version-check -r tools/requirements/docs.txt; }
 	NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --strict --quiet
 
-clean:          ## forget the build, keep the venvs
+clean:          ## remove the build, keep the virtual environments
 	rm -rf build dist

@@ -1,4 +1,4 @@
-// The rival: a launch that does nothing, behind the same kind of library call.
+// The baseline: an empty launch function in another shared library.
 #include <cstddef>
 struct Dim {
   unsigned x, y, z;

@@ -1,5 +1,5 @@
-// What one answer of the network model and of the kernel estimator costs, without a cache: sizes
-// never repeat. With --require it fails above 2 µs for a collective and 1 µs for a kernel.
+// Measures one evaluation of the network model and of the kernel estimator without a cache: sizes
+// never repeat. With --require it fails above 2 µs for a collective or 1 µs for a kernel.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -19,7 +19,7 @@ using namespace maya;
 
 constexpr int evaluations = 20000;
 
-// An addition in memory, to have something of the same machine and moment beside it.
+// An addition in memory as a reference that is measured on the same machine at the same time.
 double bare_ns() {
   volatile double sum = 0;
   const double start = seconds();

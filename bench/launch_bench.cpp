@@ -1,6 +1,7 @@
-// What a recorded kernel launch costs: `launch_bench` prints ns per call of cudaLaunchKernel on a
-// recorded stream, of an empty function of the same signature in another shared library, and the
-// ratio; all in one run, the smallest of several rounds, because the machine is noisy.
+// Measures a recorded kernel launch: prints ns per call of cudaLaunchKernel on a recorded stream,
+// ns per call of an empty function with the same signature in another shared library, and the
+// ratio. Both are measured in the same run, as the minimum of several rounds, because the machine
+// is noisy.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ const char* const kernel_name =
     "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
     "11FillFunctorIfEESt5arrayIPcLm1EELb0EEEviT0_T1_";
 
-// A fat binary with one kernel of PTX: as nvcc lays it out.
+// A fat binary with one PTX kernel, in the layout of nvcc.
 std::string fat_binary() {
   std::string ptx =
       std::string(".version 8.0\n.target sm_80\n.visible .entry ") + kernel_name +
@@ -112,7 +113,7 @@ int main(int, char** argv) {
 
   double recorded = best_ns([&] { launch(&host, grid, block, arguments, 0, nullptr); });
   double nothing = best_ns([&] { stub(&host, grid, block, arguments, 0, nullptr); });
-  // As compiled code launches: configuration pushed and popped around the call.
+  // Launches like compiled code, which pushes and pops the configuration around the call.
   auto whole = [&](Launch how) {
     push(grid, block, 0, nullptr);
     Dim g, b;

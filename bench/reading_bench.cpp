@@ -1,5 +1,5 @@
-// How fast a recording is read, against a bare linear pass over the same records in memory, and
-// that the time grows with the size and no faster. With --require it fails below 500 MB/s.
+// Measures how fast a recording is read, relative to a linear pass over the same records in memory,
+// and that the time is linear in the size. With --require it fails below 500 MB/s.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ double best_of(int times, auto&& what) {
   return best;
 }
 
-// A training run as records: launches over a few hundred ops with host times that vary, events,
+// The records of a training run: launches of a few hundred ops with varying host times, events and
 // allocations.
 void write(const std::string& path, std::uint32_t records) {
   trace::Writer writer;

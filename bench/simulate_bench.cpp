@@ -1,10 +1,8 @@
-// How fast the simulator is, against limits measured in the same run: a linear pass over the same
-// records and a binary heap of as many events. Prints operations per second and ratios; with
-// --require the program fails below the floor the project sets (5 million simulated ops per second
-// and core).
+// Measures the simulator relative to limits of the same run: a linear pass over the same records,
+// and a binary heap with as many events. Prints operations per second and ratios. With --require it
+// fails below the project's limit of 5 million simulated ops per second and core.
 //
-//   simulate_bench [--require] [RUN-recording.maya …]   without a recording: a GPT run written down
-//   here
+//   simulate_bench [--require] [RUN-recording.maya …]   default: a GPT run that is generated here
 
 #include <malloc.h>
 
@@ -23,8 +21,8 @@ namespace {
 
 using namespace maya;
 
-// Durations from the sizes alone: the estimator is asked once per distinct op, so its speed does
-// not count.
+// Durations are computed from the sizes. The estimator is called once per distinct op, so its speed
+// does not matter.
 class Roofline final : public estimate::Estimator {
  public:
   estimate::Estimate operator()(const Op& op) const override {
@@ -70,9 +68,9 @@ class Ring final : public network::Network {
   bool shares_;
 };
 
-// What PyTorch issues for GPT training with data parallelism: forward and backward of each layer
-// from two host threads, gradients reduced in buckets on another stream with events around, an
-// optimizer, a loss read back.
+// The calls of PyTorch for data-parallel GPT training: forward and backward passes of each layer
+// from two host threads, gradients that are reduced in buckets on another stream with events, an
+// optimizer, and a loss that is read back.
 trace::Recording gpt(int rank, int world, int stages, int layers, int steps) {
   trace::Recording r;
   r.identity.rank = rank, r.identity.world_size = world;

@@ -19,7 +19,7 @@ function(maya_test name)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(${name}_test PRIVATE ${MAYA_WARNINGS})
-  # Only for the sources that ask: a path in every command would keep clones from sharing a compiler cache.
+  # Only for sources that need it: a path in every command would prevent clones from sharing a compiler cache.
   foreach(source ${ARG_SOURCES})
     file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/${source} asks REGEX MAYA_SOURCE_DIR LIMIT_COUNT 1)
     if(asks)

@@ -1,12 +1,12 @@
-// Damaged and hostile recordings through the whole program: read, collated, simulated, reported.
+// Runs damaged and hostile recordings through the whole program: read, collate, simulate, report.
 //
 //   attack_recordings [--mutations COUNT] [--first SEED] [--run DIRECTORY] [--bombs]
 //   attack_recordings --count-fills DIRECTORY
 //
-// Half of the mutations damage the bytes of a file; the other half damage the units inside its
-// blocks and pack them again under checksums that are right, so that what stands behind the checks
-// is reached. Bombs are small files that ask for much. Each input must end within 20 seconds, with
-// less than 1 GB, in a prediction or in an error of one line that holds no control character.
+// Half of the mutations damage the bytes of a file. The other half damage the units inside its
+// blocks and compute correct checksums again, so that the code after the checks is reached. Bombs
+// are small files that expand to a lot of data. Each input must end within 20 seconds and 1 GB, in
+// a prediction or in an error of one line without control characters.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,7 +129,7 @@ struct Verdict {
   std::string message;
 };
 
-// In a child of its own: what happens to it happens to nobody else.
+// Runs in a child process, so that a crash does not affect the others.
 Verdict verdict_of(const std::string& directory) {
   int ends[2];
   if (pipe(ends) != 0) std::abort();
@@ -139,7 +139,7 @@ Verdict verdict_of(const std::string& directory) {
     close(ends[0]);
     rlimit none{};
     setrlimit(RLIMIT_CORE, &none);
-    // Of its own CPU time: the machine may be busy with other things.
+    // The limit is for CPU time, because the machine may be busy.
     const rlimit cpu{most_seconds, most_seconds};
     setrlimit(RLIMIT_CPU, &cpu);
     alarm(20 * most_seconds);
@@ -226,7 +226,7 @@ class Table {
   bool bad_{};
 };
 
-// A recording of one rank from a few definitions and any number of records.
+// Makes a recording of one rank from a few definitions and any number of records.
 class Forged {
  public:
   explicit Forged(const fs::path& directory) {
@@ -263,7 +263,7 @@ class Forged {
   std::string path_;
 };
 
-// Small files that ask for much, and text that would steer a terminal.
+// Small files that expand to a lot of data, and strings with escape sequences.
 std::map<std::string, std::function<void(Forged&)>> bombs() {
   auto graph = [](Forged& file, std::uint32_t nodes, int launches, bool chain) {
     Graph big;
@@ -348,7 +348,7 @@ std::map<std::string, std::function<void(Forged&)>> bombs() {
   };
 }
 
-// Fills that the recordings of a run hold, for tests/attack/run.py: what a killed process left.
+// Counts the fills in the recordings of a run, for tests/attack/run.py: what a killed process left.
 int count_fills(const std::string& directory) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(directory)) {

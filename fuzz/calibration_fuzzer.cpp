@@ -1,4 +1,4 @@
-// Files of `maya calibrate` and of fitted models: users pass them on.
+// Files of `maya calibrate` and of fitted models, which users may exchange.
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// Fat binaries come out of the program under test. Sizes in front of the entries are the program's
-// own and trusted; everything inside is not.
+// Fat binaries of the user's program. The sizes before the entries are trusted, because the program
+// itself uses them; everything inside is not.
 #include <cstdint>
 #include <cstring>
 #include <vector>

@@ -1,5 +1,6 @@
-// The fuzz targets without a fuzzer: inputs made from seeds by a fixed sequence of small damages,
-// so that every build and every machine tries the same ones. `make fuzz` searches; this holds.
+// Runs the fuzz targets without a fuzzer, on inputs that are made from seeds by a fixed sequence of
+// small mutations. Every build and every machine tries the same inputs: `make fuzz` searches for
+// new failures, this is the regression test.
 //
 //   NAME_mutations [COUNT]          try the seeds and COUNT damaged ones
 //   NAME_mutations --write DIR      write the seeds there, as a first corpus for libFuzzer
@@ -52,28 +53,28 @@ void damage(std::string& bytes, std::mt19937& random, const std::vector<std::str
       std::memcpy(bytes.data() + below(bytes.size() - width + 1), &extremes[below(11)], width);
       break;
     }
-    case 3:  // cut off
+    case 3:  // truncate
       bytes.resize(below(bytes.size() + 1));
       break;
-    case 4: {  // take out
+    case 4: {  // remove a part
       std::size_t at = below(bytes.size() + 1);
       bytes.erase(at, below(64));
       break;
     }
-    case 5: {  // say twice
+    case 5: {  // duplicate a part
       std::size_t at = below(bytes.size() + 1), length = below(64);
       std::string part = bytes.substr(at, length);
       bytes.insert(below(bytes.size() + 1), part);
       break;
     }
-    case 6: {  // of another seed
+    case 6: {  // insert a part of another seed
       const std::string& other = seeds[below(seeds.size())];
       std::size_t at = below(other.size() + 1);
       std::size_t to = below(bytes.size() + 1);
       bytes.replace(to, below(bytes.size() - to + 1), other.substr(at, below(128)));
       break;
     }
-    default:  // move in 16s: whole units of a recording
+    default:  // move a multiple of 16 bytes, which are units of a recording
       if (bytes.size() > 48) {
         std::size_t units = bytes.size() / 16 - 1;
         std::string unit = bytes.substr(16 * below(units), 16);

@@ -1,4 +1,4 @@
-// What each fuzz target is started from: small valid inputs.
+// The seeds of each fuzz target: small valid inputs.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace maya::fuzz {
 
 std::vector<std::string> seeds();
 
-// Adds the files of a folder of the source tree that have this extension and fewer bytes, in order
-// of their names: every machine must try the same inputs.
+// Adds the files of a folder of the source tree with this extension and less than this size, in
+// order of their names, so that every machine tries the same inputs.
 void add_files(std::vector<std::string>& seeds, const std::string& folder,
                const std::string& extension, std::uintmax_t bytes);
 

@@ -1,4 +1,4 @@
-// A prediction.json that somebody sends: `maya compare` reads and prints it.
+// A prediction.json from another user, which `maya compare` reads and prints.
 #include <cstdint>
 #include <string>
 
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   maya::report::Style style;
   const std::string shown =
       maya::report::comparison({{"a", *prediction}, {"b", *prediction}}, style);
-  if (shown.find('\033') != std::string::npos) __builtin_trap();  // nothing steers the terminal
+  if (shown.find('\033') != std::string::npos) __builtin_trap();  // no escape sequences
   maya::report::to_json(*prediction);
   return 0;
 }

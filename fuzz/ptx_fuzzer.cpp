@@ -1,4 +1,4 @@
-// PTX comes out of the program under test: it is read for its kernels and run one thread at a time.
+// PTX of the user's program: it is parsed for its kernels and executed one thread at a time.
 #include <cstdint>
 #include <string>
 #include <string_view>

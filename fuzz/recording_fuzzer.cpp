@@ -1,5 +1,5 @@
-// A recording is untrusted input. The bytes become the units of one valid block, so that the fuzzer
-// spends its time behind the checksum, or a whole file, so that it also meets the headers.
+// A recording is untrusted input. The bytes are either the units of one valid block, so that the
+// fuzzer reaches the code after the checksum, or a whole file, so that it also tests the headers.
 #include <unistd.h>
 #include <zstd.h>
 

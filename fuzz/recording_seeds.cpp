@@ -10,8 +10,7 @@ namespace {
 
 using namespace trace;
 
-// The units of one block, behind the byte that tells the target to wrap them
-// (recording_fuzzer.cpp).
+// The units of one block, after the byte that tells the target to wrap them (recording_fuzzer.cpp).
 class Units {
  public:
   template <class T>

@@ -1,5 +1,5 @@
-// The tail of a process that was killed: the bytes are its units, under checksums that are right,
-// or a whole tail file.
+// The tail of a process that was killed. The bytes are its units, with correct checksums, or a
+// whole tail file.
 #include <unistd.h>
 
 #include <cstdint>

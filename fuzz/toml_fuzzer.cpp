@@ -1,4 +1,4 @@
-// Cluster files come from users.
+// Cluster files of users.
 #include <cstdint>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-"""Attacks Maya from outside and prints what held: `make attack` (about an hour), --short (a minute).
+"""Attacks Maya from outside and prints the results: `make attack` (about an hour), --short (a minute).
 
     python tests/attack/run.py [--short] [--kills N] [--mutations N] [--only SECTION…] [--maya PROGRAM]
 

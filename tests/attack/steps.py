@@ -1,4 +1,4 @@
-"""A process to be killed: counts what it has put on the device, so that what its recording lost can be told.
+"""A process that will be killed. It counts the work it has put on the device, so that losses of its recording are known.
 
 Prints its number, then the count of finished calls after every hundred.
 """

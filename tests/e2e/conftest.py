@@ -33,7 +33,7 @@ class Done:
 
     @property
     def complaints(self) -> list[str]:
-        """Lines of Maya itself on stderr, without the one that says what it starts."""
+        """Lines that Maya wrote to stderr, without the one about what it starts."""
         return [l for l in self.stderr.splitlines() if l.startswith("maya: ") and "recording to" not in l]
 
 

@@ -1,4 +1,4 @@
-"""Surroundings that emulation cannot reach, or that look odd, are said in one clear line."""
+"""Environments that cannot be emulated or look unusual are reported in one clear line."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What goes wrong during a run ends in the error CUDA documents, or in a result; nothing recorded is lost."""
+"""Failures during a run end in the error that CUDA documents or in a result, and no recorded data is lost."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
 
 
 def test_thread_that_uses_python_at_its_end_does_not_abort(run, tmp_path):
-    """As PyTorch's backward threads do when a program ends right behind them."""
+    """Like PyTorch's backward threads when a program ends right after the backward pass."""
     (tmp_path / "late.cpp").write_text("""
         #include <thread>
         #include <unistd.h>

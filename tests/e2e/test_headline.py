@@ -1,4 +1,4 @@
-"""A run that did not end well never shows a step that was none; what is shown is what happened."""
+"""A run that failed never shows a wrong step time; it reports what happened."""
 
 import os
 import signal

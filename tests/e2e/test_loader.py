@@ -1,4 +1,4 @@
-"""However a program opens NVIDIA's libraries, it gets the emulated ones; and nobody else's dlopen changes."""
+"""Every way of opening NVIDIA's libraries gives the emulated ones, and dlopen of other libraries is not changed."""
 
 import subprocess
 import textwrap

@@ -1,4 +1,4 @@
-"""The compatibility matrix: what matrix.toml may say, what is done again, and what the page tells."""
+"""The compatibility matrix: the contents of matrix.toml, what is repeated, and the page."""
 
 import pathlib
 import sys

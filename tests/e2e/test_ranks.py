@@ -9,7 +9,7 @@ TRAIN = ("torchrun", "--nproc-per-node", "4", "examples/train_gpt.py", "--layers
 
 
 def collectives(prediction):
-    """What the network was asked for in a step and how long each takes by itself."""
+    """The collectives of a step, and how long each takes alone."""
     return sorted((op["sizes"], op["count"], op["ms"]) for op in prediction["ops"] if op["kind"] == "collective")
 
 
@@ -26,7 +26,7 @@ def test_some_ranks_represent_all(run, tmp_path):
 
 
 def test_ranks_of_a_node_that_does_not_run(run):
-    """The second node is only waited for; what its ranks say in an exchange is what the first's say."""
+    """The second node does not run; in an exchange its ranks have the values of the first node's ranks."""
     code = ("import torch, torch.distributed as dist, os; dist.init_process_group('nccl');"
             "torch.cuda.set_device(int(os.environ['LOCAL_RANK']));"
             "objects = [None] * 4; dist.all_gather_object(objects, 'from ' + os.environ['RANK']); print(objects);"
@@ -213,7 +213,7 @@ if __name__ == "__main__":
 
 
 def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path):
-    """Their rank is an argument: nobody else knows it before init_process_group."""
+    """Their rank is a function argument, so it is not known before init_process_group."""
     (tmp_path / "spawn.py").write_text(SPAWN)
     done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
     assert done.code == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What a real GPU would refuse is refused, with the same words."""
+"""What a real GPU would reject is rejected with the same messages."""
 
 import textwrap
 

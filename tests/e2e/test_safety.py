@@ -1,4 +1,4 @@
-"""Other people's files, processes and secrets are safe with Maya (docs/security.md)."""
+"""Maya does not touch files and processes of others and does not store secrets (docs/security.md)."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def wait_for(condition, seconds=60):
 
 
 def test_directory_is_in_use_until_the_last_process_has_ended(run, tmp_path):
-    """The launcher is killed; its command goes on and is not robbed of its recording."""
+    """The launcher is killed; its command continues and keeps its recording."""
     out = tmp_path / "r"
     code = TOUCH + "; import time; time.sleep(600)"
     # subprocess closes inherited descriptors, as torchrun does: the process itself must hold the lock.
@@ -141,7 +141,7 @@ def test_text_of_a_recording_does_not_reach_the_terminal(run, maya):
 
 
 def limited(bytes_):
-    """As on a full disk: no file may grow beyond so many bytes."""
+    """Simulates a full disk: no file may grow beyond this many bytes."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, bytes_))

@@ -26,7 +26,7 @@ def job(ranks, *arguments):
 
 
 def memory(prediction):
-    """Of one rank of each stage."""
+    """The memory of one rank of each stage."""
     return {group["rank"]: (group["peak_bytes"], group["reserved_bytes"]) for group in prediction["memory"]}
 
 
@@ -49,7 +49,7 @@ def test_five_stages_give_the_prediction_of_all_stages(run, tmp_path, schedule, 
 
 
 def test_stages_of_a_stopped_job_are_derived_from_five(run, tmp_path):
-    """Ranks are stopped at different places. Whether they fit together is asked of the steps that all of them have."""
+    """Ranks are stopped at different places. Only the steps that all of them completed are checked for consistency."""
     words = job(8, "--schedule", "1f1b", "--micro", "16", "--steps", "100000")
     done = run(*words, options=("--ranks", "unique", "--stop-after", "1"), timeout=600)
     assert done.code == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What serving engines need around their kernels: answers about the machine, caches, an end in time."""
+"""What serving engines need apart from kernels: queries about the machine, caches, a timely end."""
 
 
 def test_confidential_computing_is_off(run):

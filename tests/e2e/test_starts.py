@@ -1,4 +1,4 @@
-"""Programs started by fork (`maya run --start forked`) do what they do when started plainly. See docs/starts.md."""
+"""Programs that are forked (`maya run --start forked`) behave as if they were started normally. See docs/starts.md."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ def starts():
 
 @pytest.fixture
 def both(run, tmp_path, starts):
-    """Runs a command plainly and by fork."""
+    """Runs a command once normally and once forked."""
     def call(*command, **options):
         words = ("--no-predict",) if options.pop("record_only", True) else ()
         return [run(*command, out=tmp_path / how, options=("--start", how, "--quiet", *words), cluster="dgx-h100",

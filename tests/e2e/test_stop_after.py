@@ -71,7 +71,7 @@ def alive_below(directory: pathlib.Path) -> list[str]:
 
 
 def stopped(run, directory, *command, ranks=1, options=(), **environment):
-    """Runs the command in the directory, checks that it was stopped well, and gives what happened."""
+    """Runs the command in the directory, checks that it was stopped cleanly, and returns the result."""
     shell = " ".join(command)
     done = run("bash", "-c", f"cd {directory} && {shell}", options=("--stop-after", "3", *options), **environment)
     assert done.code == 0, done.stderr
@@ -173,7 +173,7 @@ def test_lightning_starts_its_own_ranks(run, tmp_path):
 
 
 def test_a_process_that_waits_on_the_host_is_ended(run, tmp_path):
-    """Rank 1 comes to no launch any more: it waits for somebody who never comes."""
+    """Rank 1 makes no more launches: it waits on the host for ever."""
     (tmp_path / "train.py").write_text(
         TRAIN.replace(
             "for x in data:",
@@ -209,7 +209,7 @@ def test_invalid_numbers(maya):
 
 
 def test_an_evaluation_before_the_first_step_is_not_the_step(run, tmp_path):
-    """It goes on for longer than what merely repeats is watched (30 s), and its batches are alike."""
+    """The evaluation takes longer than the 30 s after which repetition alone counts, and its batches are identical."""
     (tmp_path / "evaluate_first.py").write_text(
         "import time, torch\n"
         "model = torch.nn.Linear(64, 64).cuda()\n"

@@ -1,4 +1,4 @@
-"""Small values from the host: computed along, or unknown; never wrong."""
+"""Small values from the host are either computed correctly or unknown, never wrong."""
 
 from conftest import ROOT
 

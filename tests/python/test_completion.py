@@ -1,4 +1,4 @@
-"""Shells complete verbs and options; the scripts say what the program says of itself."""
+"""Shells complete verbs and options; the completion scripts agree with the program's help."""
 
 import shutil
 import subprocess

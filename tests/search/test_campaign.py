@@ -1,4 +1,4 @@
-"""Searches over a formula: what is found, skipped, reused, resumed."""
+"""Searches with a formula instead of runs: results, skipped and reused trials, continued searches."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The uncertainty of a difference: what two configurations share cancels."""
+"""The uncertainty of a difference: errors that two configurations have in common cancel."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""One case after the other, whatever becomes of the one before."""
+"""Runs cases one after the other; a failure does not stop the following ones."""
 
 import sys
 
@@ -6,7 +6,7 @@ import torch
 
 
 def sweep(what, cases, train, own_fault=lambda error: False, at_least=1):
-    """Trains every case, (name, value); those whose error is their `own_fault` are left out. Ends the program."""
+    """Trains every case, (name, value). Cases whose error is their `own_fault` are excluded. Ends the program."""
     ran, refused, failed = 0, [], 0
     for name, value in cases:
         try:
