@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes catalog/network/measured.csv from tables of measured collectives: tools/measured_network.py MEASUREMENTS_DIR
 
-MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine. `message_size` counts elements
+MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine; *-custom_allreduce_perf.parquet:
+all-reduces that inference engines have of their own. `message_size` counts elements
 (rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the NVSwitch, those of
 8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a size is never faster than a smaller
 one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
@@ -19,29 +20,37 @@ import pandas as pd
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GPUS = {"a100_sxm": ("a100-80gb-sxm", "dgx-a100"), "h100_sxm": ("h100-sxm", "dgx-h100"), "h200_sxm": ("h200-sxm", "dgx-h200"),
         "b200_sxm": ("b200-sxm", "dgx-b200"), "b300_sxm": ("b300-sxm", "dgx-b300"), "gb200": ("gb200", "gb200-nvl72"),
-        "l40s": ("l40s", "pcie-8xl40s")}
-BYTES = {"half": 2, "int8": 1}
+        "gb300": ("gb300", "gb300:8"), "l40s": ("l40s", "pcie-8xl40s"),
+        "rtx_pro_6000_server": ("rtx-pro-6000-server", "rtx-pro-6000-server:8")}
+ENGINES = ("vllm", "sglang", "trtllm")
+BYTES = {"half": 2, "bfloat16": 2, "int8": 1}
 STEEPEST = 2.3  # for twice the size
 KINDS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "alltoall": "all_to_all"}
-HEAD = """# Collectives within one machine, NCCL 2.27 and 2.29, in loops of their own: aiconfigurator (github.com/ai-dynamo/aiconfigurator, commit
+HEAD = """# Collectives within one machine, NCCL 2.27 and 2.29 and all-reduces of inference engines, in loops of their own: aiconfigurator (github.com/ai-dynamo/aiconfigurator, commit
 # 095f58a51, Apache-2.0, NVIDIA). Written by tools/measured_network.py. Times in us, from the first size on, doubling.
 # gpu,collective,where,ranks,first,us …
 """
 
 
-def read(folder, gpu):
-    paths = sorted((folder / "ops" / gpu).glob("nccl-*-nccl_perf.parquet"))
+def read(folder, gpu, name="nccl-*-nccl_perf.parquet", dtype="nccl_dtype"):
+    paths = sorted((folder / "ops" / gpu).glob(name))
     if not paths:
         return None
     try:
         table = pd.read_parquet(paths[-1])
     except Exception as error:
         sys.exit(f"measured_network.py: {paths[-1]}: cannot be read ({error}); is it cut short?")
-    missing = {"op_name", "nccl_dtype", "num_gpus", "message_size", "latency"} - set(table.columns)
+    missing = {"op_name", dtype, "num_gpus", "message_size", "latency"} - set(table.columns)
     if missing:
         sys.exit(f"measured_network.py: {paths[-1]}: no column {', '.join(sorted(missing))}")
     table = table[table.latency > 0]
-    return table.assign(bytes=table.message_size * table.nccl_dtype.map(BYTES), us=table.latency * 1e3)
+    return table.assign(bytes=table.message_size * table[dtype].map(BYTES), us=table.latency * 1e3)
+
+
+def engine(folder, gpu, library):
+    """An engine's own all-reduce as CUDA graphs launch it; called one by one, the host's time is in it."""
+    table = read(folder, gpu, f"{library}-*-custom_allreduce_perf.parquet", "allreduce_dtype")
+    return None if table is None else table[~table.kernel_source.str.contains("eager")]
 
 
 def growing(us):
@@ -89,6 +98,11 @@ def write(folder, without):
                         lines.append(curve(name, kind, where, ranks, rows[rows.nccl_dtype == dtype]))
                 else:
                     lines.append(curve(name, kind, "any", ranks, rows))
+        for library in ENGINES:
+            table = engine(folder, gpu, library)
+            for ranks, rows in table.groupby("num_gpus") if table is not None else ():
+                if ranks not in without:
+                    lines.append(curve(name, "all_reduce", library, ranks, rows))
     (ROOT / "catalog/network/measured.csv").write_text(HEAD + "\n".join(lines) + "\n")
 
 

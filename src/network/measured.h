@@ -4,9 +4,11 @@
 //   gpu,collective,where,ranks,first,us us us …
 //
 // `where` is "switch" for types and operations that an NVSwitch can reduce, "ring" for the others,
-// "any" where it makes no difference. Lines that begin with '#' say where the figures are from.
+// "any" where it makes no difference, and the engine's name for an all-reduce of its own ("vllm").
+// Lines that begin with '#' say where the figures are from.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +37,14 @@ class Measured {
 
   // By number of ranks, ascending. Reduce-scatter is all-gather the other way round.
   const std::vector<MeasuredCurve>& curves(CollectiveKind kind, bool in_switch) const;
+  // An engine's own all-reduce (µs), between the numbers of ranks that were measured; 0: nobody did.
+  double engine_us(CollectiveLibrary library, int ranks, double bytes) const;
 
  private:
   std::vector<MeasuredCurve>& of(CollectiveKind kind, bool in_switch);
   static constexpr std::size_t kKinds = 16;
   std::vector<MeasuredCurve> curves_[kKinds][2];
+  std::map<CollectiveLibrary, std::vector<MeasuredCurve>> engines_;
 };
 
 }  // namespace maya::network

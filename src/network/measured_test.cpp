@@ -30,11 +30,25 @@ TEST(Measured, CurvesOfAGpu) {
   EXPECT_EQ(m->curves(CollectiveKind::reduce_scatter, false).size(), 1u);
 }
 
+TEST(Measured, AllReducesOfEngines) {
+  auto m = Measured::parse(
+      "a,all_reduce,switch,2,1024,50 50\n"
+      "a,all_reduce,vllm,2,1024,4 8\n"
+      "a,all_reduce,vllm,8,1024,16 32\n",
+      "a", "file");
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->curves(CollectiveKind::all_reduce, true).size(), 1u);
+  EXPECT_DOUBLE_EQ(m->engine_us(CollectiveLibrary::vllm, 2, 2048), 8);
+  EXPECT_NEAR(m->engine_us(CollectiveLibrary::vllm, 4, 1024), 8, 1);  // between 2 and 8 ranks
+  EXPECT_EQ(m->engine_us(CollectiveLibrary::vllm, 16, 1024), 0);      // nobody measured so many
+  EXPECT_EQ(m->engine_us(CollectiveLibrary::sglang, 2, 1024), 0);
+}
+
 TEST(Measured, BadLinesAreNamed) {
   for (const char* line :
        {"a,all_reduce,switch,8,1024", "a,all_redux,any,8,1024,1", "a,all_reduce,up,8,1024,1",
         "a,all_reduce,any,1,1024,1", "a,all_reduce,any,8,0,1", "a,all_reduce,any,8,1024,1 0 3",
-        "a,all_reduce,any,8,1024,1 two 3"}) {
+        "a,all_reduce,any,8,1024,1 two 3", "a,all_gather,vllm,8,1024,1"}) {
     auto m = Measured::parse(std::string("#\n") + line + "\n", "a", "file");
     ASSERT_FALSE(m) << line;
     EXPECT_NE(m.error().message.find("file:2: expected gpu,collective"), std::string::npos);

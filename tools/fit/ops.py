@@ -14,6 +14,7 @@ KERNELS = {"ampere": ["flash2"], "ada": ["flash2"], "hopper": ["flash3"], "black
 # the exception: all there are, because what three tables agree in is the kernel, and what they do not is noise.
 ROWS, OTHER_ROWS = 30000, 8000
 ALL_ROWS = {"gemm.16"}
+FEW_ROWS = (12000, 5000)  # of experts: a layer's rows are much alike, and there are twenty layers
 OTHER_WEIGHT = 0.4  # of a row of another library than the default one
 LABELS = {"gemm.16": "products, 16 bits", "gemm.8": "products, FP8", "gemm.8.block": "products, FP8 in blocks",
           "gemm.4": "products, NVFP4", "gemm.int8": "products, INT8", "gemm.weight.8": "products, 8-bit weights",
@@ -36,9 +37,11 @@ def kernels(chip):
 def thinned(table):
     """Every k-th row of a library's too many, the same ones each time."""
     keep = np.zeros(len(table), dtype=bool)
-    for number, library in enumerate(tables.libraries(table.family.iloc[0])):
+    family = table.family.iloc[0]
+    most, others = FEW_ROWS if family.startswith("experts") else (ROWS, OTHER_ROWS)
+    for number, library in enumerate(tables.libraries(family)):
         rows = np.flatnonzero(table.library.values == library)
-        limit = len(rows) if table.family.iloc[0] in ALL_ROWS else ROWS if number == 0 else OTHER_ROWS
+        limit = len(rows) if family in ALL_ROWS else most if number == 0 else others
         keep[rows[:: max(1, -(-len(rows) // max(1, limit)))]] = True
     return table[keep].reset_index(drop=True)
 
@@ -75,34 +78,40 @@ def accuracy(part, label, gpu, left_out, judged):
     return rows
 
 
-def fit_gpu(folder, out, gpu, chip):
-    """Writes the GPU's file; returns rows of the page and golden rows (gpu, name, op, ns)."""
+def launched(data):
+    """What each library launches most often for the experts of this GPU: where nobody names a kernel."""
+    sources = data.table.scheme.str.split(" kernel=").str[-1]
+    return [sources[data.table.library == x].mode().iloc[0] for x in data.libraries]
+
+
+def fit_gpu(folder, out, gpu, chip, kind):
+    """Writes the file of one kind of ops on a GPU; returns rows of the page and golden rows (gpu, name, op, ns)."""
     sections, rows, golden = [], [], []
-    for kind, reader in tables.READERS.items():
-        whole = reader(folder, gpu)
-        for family in [] if whole is None else sorted(whole.family.unique()):
-            begin = time.time()
-            label = f"{chip.name} {family}"
-            data = Measured(whole[whole.family == family].reset_index(drop=True), chip, label)
-            if len(data.ns) < 1000 or len(set(data.groups)) < 5:
-                print(f"# {label}: only {len(data.ns)} rows, no model", file=sys.stderr)
-                continue
-            judged = learn.Judged(data, family)
-            rows += accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged)
-            model = learn.train(data.features, data.target, family, data.weight)
-            sections.append(learn.section(family, data.libraries, kernels(chip) if kind in ("attention", "latent") else [], judged.steps,
-                                          model, data.features.shape[1]))
-            first = np.flatnonzero(data.table.library.values == data.libraries[0])
-            some = first[:: max(1, len(first) // GOLDEN_ROWS)][:GOLDEN_ROWS]
-            predicted = np.maximum(data.base[some] * np.exp(model.predict(data.features[some])), data.limit[some])
-            golden += [(chip.name, f"{data.libraries[0]}::{data.table.scheme.iloc[i]}", data.table.text.iloc[i], ns)
-                       for i, ns in zip(some, predicted)]
-            shown = [r for r in rows if r['family'].startswith(LABELS[family])]
-            print(f"# {label}: {len(data.ns)} rows, {time.time() - begin:.0f} s; " +
-                  "; ".join(f"{r['family']} {100 * r['summary']['mean']:.1f} %" for r in shown), file=sys.stderr, flush=True)
-    path = out / f"catalog/models/learned/{chip.scope}_{chip.name}.forest"
+    whole = tables.READERS[kind](folder, gpu)
+    for family in [] if whole is None else sorted(whole.family.unique()):
+        begin = time.time()
+        label = f"{chip.name} {family}"
+        data = Measured(whole[whole.family == family].reset_index(drop=True), chip, label)
+        if len(data.ns) < 1000 or len(set(data.groups)) < 5:
+            print(f"# {label}: only {len(data.ns)} rows, no model", file=sys.stderr)
+            continue
+        judged = learn.Judged(data, family)
+        of_family = accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged)
+        rows += of_family
+        model = learn.train(data.features, data.target, family, data.weight)
+        names = kernels(chip) if kind in ("attention", "latent") else launched(data) if kind == "experts" else []
+        sections.append(learn.section(family, data.libraries, names, judged.steps, model, data.features.shape[1]))
+        first = np.flatnonzero(data.table.library.values == data.libraries[0])
+        some = first[:: max(1, len(first) // GOLDEN_ROWS)][:GOLDEN_ROWS]
+        predicted = np.maximum(data.base[some] * np.exp(model.predict(data.features[some])), data.limit[some])
+        golden += [(chip.name, f"{data.libraries[0]}::{data.table.scheme.iloc[i]}", data.table.text.iloc[i], ns)
+                   for i, ns in zip(some, predicted)]
+        print(f"# {label}: {len(data.ns)} rows, {time.time() - begin:.0f} s; " +
+              "; ".join(f"{r['family']} {100 * r['summary']['mean']:.1f} %" for r in of_family), file=sys.stderr, flush=True)
+    path = out / f"catalog/models/learned/{chip.scope}_{chip.name}.{kind}.forest"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(learn.file(sections))
+    if sections:
+        path.write_bytes(learn.file(sections))
     return rows, golden
 
 
@@ -150,5 +159,5 @@ def fit_any(folder, out, chips):
         sections.append(learn.section(family, tables.LIBRARIES[:1], ["any"] if family.startswith("attention") else [], steps,
                                       train(list(members)), next(iter(members.values())).features.shape[1]))
     (out / "catalog/models/learned").mkdir(parents=True, exist_ok=True)
-    (out / "catalog/models/learned/any_gpu.forest").write_bytes(learn.file(sections))
+    (out / "catalog/models/learned/any_gpu.all.forest").write_bytes(learn.file(sections))
     return rows
