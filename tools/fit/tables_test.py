@@ -79,6 +79,13 @@ class Tables(unittest.TestCase):
         self.assertIn("matrices=3", tables.experts(self.folder, "h100_sxm").scheme[0])
         self.write([{**row, "kernel_source": "moe_torch_flow_nongated"}], "trtllm", "moe_perf")
         self.assertTrue(all("matrices=2" in s for s in tables.experts(self.folder, "h100_sxm").scheme))
+        # 128 experts of three matrices of 10 MB take 1.1 ms to read at 3.35 TB/s: slower times than that may be of gated ones.
+        full = {**row, "num_tokens": 64, "latency": 1.4}
+        self.write([{**full, "kernel_source": "vllm_triton"}], table="moe_perf")
+        self.write([{**full, "kernel_source": "moe_torch_flow_nongated"}], "trtllm", "moe_perf")
+        self.assertTrue(all("matrices=3" in s for s in tables.experts(self.folder, "h100_sxm").scheme))
+        self.write([{**full, "kernel_source": "moe_torch_flow_nongated", "latency": 0.9}], "trtllm", "moe_perf")
+        self.assertTrue(all("matrices=2" in s for s in tables.experts(self.folder, "h100_sxm").scheme))
 
 
 if __name__ == "__main__":
