@@ -8,6 +8,7 @@ all-reduces that inference engines have of their own. `message_size` counts elem
 one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
     --without RANKS   leave these numbers of ranks out (to see how well they are predicted)
     --judge           compare `maya net` with the tables instead of writing
+    --engines         print how well all-reduces of engines are known: 4 GPUs from 2 and 8, and every second size left out
 """
 import argparse
 import pathlib
@@ -121,14 +122,48 @@ def judge(folder, maya):
                   f"{100 * np.abs(error[~large]).mean():5.1f} %, above {100 * np.abs(error[large]).mean():5.1f} %")
 
 
+def times(rows):
+    """The curve that would be written of these rows, as a function of bytes."""
+    first, us = curve("", "all_reduce", "", 2, rows).split(",")[4:]
+    us = np.array(us.split(), dtype=float)
+    sizes = float(first) * 2.0 ** np.arange(len(us))
+    return lambda at: np.exp(np.interp(np.log(at), np.log(sizes), np.log(us)))
+
+
+def error(predicted, rows):
+    return float(np.abs(predicted / rows.us.values - 1).mean())
+
+
+def engines(folder):
+    print("| GPU | " + " | ".join(f"{x}, 4 GPUs | {x}, sizes" for x in ENGINES) + " |\n|---" + "|--:" * 2 * len(ENGINES) + "|")
+    for gpu, (name, _) in GPUS.items():
+        cells = []
+        for library in ENGINES:
+            by = dict(list(engine(folder, gpu, library).sort_values("bytes").groupby("num_gpus")))
+            cells.append("–")
+            if {2, 4, 8} <= set(by):
+                at = by[4].bytes.values
+                cells[-1] = f"{100 * error(np.sqrt(times(by[2])(at) * times(by[8])(at)), by[4]):.1f} %"
+            left = []
+            for rows in by.values():
+                kept = np.unique(rows.bytes)[::2]
+                out = rows[~rows.bytes.isin(kept) & (rows.bytes < kept[-1])]
+                left.append((error(times(rows[rows.bytes.isin(kept)])(out.bytes.values), out), len(out)))
+            cells.append(f"{100 * np.average([e for e, _ in left], weights=[n for _, n in left]):.1f} %")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measurements", type=pathlib.Path)
     parser.add_argument("--without", type=int, nargs="*", default=[])
     parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--engines", action="store_true")
     parser.add_argument("--maya", default=str(ROOT / ".venv/bin/maya"))
     arguments = parser.parse_args()
-    if arguments.judge:
+    if arguments.engines:
+        engines(arguments.measurements)
+    elif arguments.judge:
         judge(arguments.measurements, arguments.maya)
     else:
         write(arguments.measurements, arguments.without)

@@ -116,6 +116,8 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedMode
     load(m.memory_[i], MemoryFeatures{}.size(), {"memory", family});
   }
   m.conv_other_ = read_confidence(file.section("conv.f32.other", chip));
+  m.carried_products_ = read_confidence(file.section("carried.products", chip));
+  m.carried_attention_ = read_confidence(file.section("carried.attention", chip));
   load(m.transfer_, 0, {"transfer"});
   if (!status) return status.error();
   return m;
@@ -298,6 +300,11 @@ bool Models::learned(const Op& op, Estimate& out) const {
     out.low_ns = out.ns * own.low, out.high_ns = out.ns * own.high;
   else
     out.low_ns = a.low_ns * scale, out.high_ns = a.high_ns * scale;
+  if (!own.calibrated && !learned_.own()) {
+    const Confidence& carried = attention ? carried_attention_ : carried_products_;
+    out.low_ns = std::min(out.low_ns, out.ns * carried.low);
+    out.high_ns = std::max(out.high_ns, out.ns * carried.high);
+  }
   out.origin = Origin::fitted;
   out.cool = !own.calibrated;
   return true;

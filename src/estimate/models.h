@@ -61,6 +61,8 @@ class Models {
   Chip chip_;
   LearnedModels learned_;
   Confidence learned_products_, learned_attention_;  // only what a calibration says
+  // Of learned models that were measured on another GPU: at least so wide.
+  Confidence carried_products_, carried_attention_;
   Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
   Confidence gemm_thin_{0.6, 1.6, 0.5, 1.8, 20000, 1, false};      // products that only stream
   Model<ConvParams> conv_tensor_, conv_tensor_last_, conv_plain_;  // last: channels last

@@ -38,8 +38,8 @@ Routing route(double tokens, double top, double experts, double ranks, double sk
   // The busiest of the ranks: so many deviations above the mean, and no more than an expert can be.
   const double deviation = std::sqrt(std::max(0.0, square / (mean * mean) - 1) / local);
   const double above = ranks > 1 ? 0.85 * std::sqrt(2 * std::log(ranks)) : 0;
-  const double busiest = std::min(1 + deviation * above,
-                                  std::max(1.0, std::min(high / mean, experts / top)));
+  const double busiest =
+      std::min(1 + deviation * above, std::max(1.0, std::min(high / mean, experts / top)));
   Routing r;
   r.rows = std::clamp(all / ranks * busiest, 1.0, tokens * std::min(top, local));
   r.most = std::min(tokens, high / mean * all / experts);

@@ -20,7 +20,8 @@ TEST(Routing, SkewLeavesExpertsEmptyAndLoadsTheBusiestRank) {
   for (double skew : {1.0, 1.01, 1.2, 2.0})
     for (double tokens : {1.0, 8.0, 300.0, 16384.0})
       for (double ranks : {1.0, 4.0, 128.0}) {
-        const Routing even = route(tokens, 8, 128, ranks, 0), r = route(tokens, 8, 128, ranks, skew);
+        const Routing even = route(tokens, 8, 128, ranks, 0),
+                      r = route(tokens, 8, 128, ranks, skew);
         EXPECT_LE(r.hit, 128 / ranks + 1e-9);
         EXPECT_GE(r.hit, 1);
         EXPECT_GE(r.rows, 0.99 * tokens * 8 / ranks);

@@ -176,8 +176,7 @@ CollectiveTime ClosedForm::collective(const Collective& op,
     none.algorithm = "unreachable";
     return none;
   }
-  if (op.library != CollectiveLibrary::nccl && kind == CollectiveKind::all_reduce &&
-      s.islands == 1)
+  if (op.library != CollectiveLibrary::nccl && kind == CollectiveKind::all_reduce && s.islands == 1)
     if (const double us = measured_.engine_us(op.library, s.ranks, bytes); us > 0) {
       const double latency = std::min(us, measured_.engine_us(op.library, s.ranks, 1));
       CollectiveTime time = finished(latency, us - latency, s.valid);

@@ -78,10 +78,11 @@ Result<Measured> Measured::parse(std::string_view text, std::string_view gpu,
                        (engine && kind == CollectiveKind::all_reduce);
     if (!kind || !place || curve.ranks < 2 || !(curve.first_bytes >= 1) || curve.us.empty() ||
         !positive || !row.eof())
-      return Error{origin + ":" + std::to_string(number) +
-                   ": expected gpu,collective,switch|ring|any|engine,ranks,first bytes,times in us, each "
-                   "above 0; found '" +
-                   line.substr(0, 60) + "'"};
+      return Error{
+          origin + ":" + std::to_string(number) +
+          ": expected gpu,collective,switch|ring|any|engine,ranks,first bytes,times in us, each "
+          "above 0; found '" +
+          line.substr(0, 60) + "'"};
     if (engine) {
       out.engines_[*library].push_back(curve);
       continue;

@@ -37,7 +37,8 @@ class Measured {
 
   // By number of ranks, ascending. Reduce-scatter is all-gather the other way round.
   const std::vector<MeasuredCurve>& curves(CollectiveKind kind, bool in_switch) const;
-  // An engine's own all-reduce (µs), between the numbers of ranks that were measured; 0: nobody did.
+  // An engine's own all-reduce (µs), between the numbers of ranks that were measured; 0: nobody
+  // did.
   double engine_us(CollectiveLibrary library, int ranks, double bytes) const;
 
  private:

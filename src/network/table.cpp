@@ -95,10 +95,10 @@ Result<std::vector<Row>> table(const catalog::Cluster& cluster, std::string_view
       row.time = (*network)->messages({&message, 1});
     } else {
       row.time = (*network)->collective({.kind = *kind,
-                                           .bytes = bytes,
-                                           .root = 0,
-                                           .library = library.value_or(CollectiveLibrary::nccl)},
-                                          group);
+                                         .bytes = bytes,
+                                         .root = 0,
+                                         .library = library.value_or(CollectiveLibrary::nccl)},
+                                        group);
     }
     row.algbw_gbps = static_cast<double>(bytes) / row.time.ns;
     row.busbw_gbps = row.algbw_gbps * (pair ? 1 : bus_factor(*kind, ranks));

@@ -7,6 +7,8 @@ import numpy as np
 import tables
 from family import summary
 
+import report
+
 # Of attention: the kernels (src/op) that the measured library stands for on a GPU, beside `any`.
 KERNELS = {"ampere": ["flash2"], "ada": ["flash2"], "hopper": ["flash3"], "blackwell-10": ["flash3", "cudnn"],
            "blackwell-12": ["flash2"]}
@@ -117,7 +119,7 @@ def fit_gpu(folder, out, gpu, chip, kind):
 
 # Families that a GPU nobody measured gets from all others.
 ANYWHERE = ("gemm.16", "gemm.8", "attention.prefill", "attention.decode")
-SAMPLE = 8000  # rows of a table, of the default library
+SAMPLE = 3000  # rows of a table, of the default library
 
 
 def sample(folder, gpu, chip):
@@ -134,7 +136,7 @@ def fit_any(folder, out, chips):
     """The file of GPUs nobody measured, and how it does on each GPU when that is left out."""
     samples = {chip.name: sample(folder, gpu, chip) for gpu, chip in chips.items()}
     scope = {chip.name: chip.scope for chip in chips.values()}
-    sections, rows = [], []
+    sections, rows, carried = [], [], {}
     for family in ANYWHERE:
         members = {name: s[family] for name, s in samples.items() if family in s}
 
@@ -149,7 +151,9 @@ def fit_any(folder, out, chips):
             like = [n for n in others if scope[n] == scope[name]]
             model = train(like[:1] or others)
             predicted = np.maximum(data.base * np.exp(model.predict(data.features)), data.limit)
-            if not like:
+            if like:
+                carried.setdefault("attention" if family.startswith("attention") else "products", []).append(data.ns / predicted)
+            else:
                 spread.append((predicted, data.ns))
             rows.append(dict(part="Tables of current libraries, a whole GPU left out", family=f"{LABELS[family]}, from {like[0] if like else 'all others'}", gpu=name,
                              left_out="this whole GPU, current libraries", inside=None, note=None,
@@ -158,6 +162,9 @@ def fit_any(folder, out, chips):
         steps = learn.interval(*(np.concatenate(x) for x in zip(*spread)))
         sections.append(learn.section(family, tables.LIBRARIES[:1], ["any"] if family.startswith("attention") else [], steps,
                                       train(list(members)), next(iter(members.values())).features.shape[1]))
+    # What a neighbour's models are worth on a GPU of the same architecture.
+    wide = [(f"carried.{kind}", "", {}, tuple(np.quantile(np.concatenate(ratios), (0.1, 0.9))), None) for kind, ratios in sorted(carried.items())]
+    (out / "catalog/models/fitted-carried.model").write_text(report.model_file(wide))
     (out / "catalog/models/learned").mkdir(parents=True, exist_ok=True)
     (out / "catalog/models/learned/any_gpu.all.forest").write_bytes(learn.file(sections))
     return rows
