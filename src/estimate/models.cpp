@@ -116,6 +116,9 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedMode
     load(m.memory_[i], MemoryFeatures{}.size(), {"memory", family});
   }
   m.conv_other_ = read_confidence(file.section("conv.f32.other", chip));
+  const Section experts = file.section("experts", chip);
+  m.experts_ = read_confidence(experts);
+  m.experts_efficiency_ = std::clamp(experts.get("efficiency", 1), 0.1, 1.0);
   m.carried_products_ = read_confidence(file.section("carried.products", chip));
   m.carried_attention_ = read_confidence(file.section("carried.attention", chip));
   load(m.transfer_, 0, {"transfer"});
@@ -163,6 +166,12 @@ Models::Raw Models::gemm(const Gemm& w) const {
     ns = std::max(ns, flops(w) / chip_.rate(w.compute));
   }
   return {ns, &model.confidence};
+}
+
+Models::Raw Models::experts(const Op& op, const Gemm& work) const {
+  Question question;
+  if (!ask(chip_, op, question)) return gemm(work);
+  return {question.base_ns / experts_efficiency_, &experts_};
 }
 
 Models::Raw Models::conv(const Convolution& work) const {
@@ -241,7 +250,8 @@ Models::Raw Models::triton(const TritonKernel& w) const {
 }
 
 Models::Raw Models::raw(const Op& op) const {
-  if (const auto* w = std::get_if<Gemm>(&op.work)) return gemm(*w);
+  if (const auto* w = std::get_if<Gemm>(&op.work))
+    return scheme_of(op).experts ? experts(op, *w) : gemm(*w);
   if (const auto* w = std::get_if<Convolution>(&op.work)) return conv(*w);
   if (const auto* w = std::get_if<Attention>(&op.work)) return attention(*w);
   if (const auto* w = std::get_if<Rnn>(&op.work)) return rnn(*w);
