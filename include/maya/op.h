@@ -52,6 +52,8 @@ enum class CollectiveKind : std::uint8_t {
   barrier
 };
 enum class ReduceOp : std::uint8_t { sum, product, max, min, average, other };
+// Whose kernels: NCCL's, or the all-reduce of an inference engine's own.
+enum class CollectiveLibrary : std::uint8_t { nccl, vllm, sglang, trtllm };
 
 // D[m×n] = op(A)[m×k] · op(B)[k×n], column-major as BLAS sees it, `batch` times.
 struct Gemm {
@@ -294,10 +296,11 @@ struct Collective {
   DType dtype{DType::f32};
   ReduceOp reduce{ReduceOp::sum};
   std::int32_t root{-1};
+  CollectiveLibrary library{CollectiveLibrary::nccl};
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("kind", s.kind), f("bytes", s.bytes), f("dtype", s.dtype), f("reduce", s.reduce);
-    f("root", s.root);
+    f("root", s.root), f("library", s.library);
   }
 };
 

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "estimate/experts_kernel.h"
+
 namespace maya::estimate {
 namespace {
 
@@ -109,6 +111,9 @@ LearnedAnswer LearnedModel::answer(const Question& q, std::string_view library) 
   const auto at = std::find(libraries_.begin(), libraries_.end(), library);
   const auto number = at == libraries_.end() ? 0 : at - libraries_.begin();
   std::array<float, Forest::kFeatures> features = q.features;
+  if (q.unnamed >= 0 && static_cast<std::size_t>(number) < kernels_.size())
+    features[static_cast<std::size_t>(q.unnamed)] =
+        static_cast<float>(experts_kernel(kernels_[static_cast<std::size_t>(number)]));
   features[features_ - 1] = static_cast<float>(number);
   const double factor = std::exp(forest_.sum(std::span(features).first(features_)));
   LearnedAnswer a;
@@ -156,30 +161,38 @@ Result<LearnedModels> LearnedModels::parse(std::string_view bytes, const std::st
 Result<LearnedModels> LearnedModels::load(const std::string& directory, const Chip& chip,
                                           bool anything) {
   std::error_code code;
-  std::vector<std::string> stems;
+  std::vector<std::string> stems;  // GPU.KIND
   for (const auto& entry : std::filesystem::directory_iterator(directory, code))
     if (entry.path().extension() == ".forest") stems.push_back(entry.path().stem().string());
   std::sort(stems.begin(), stems.end());
+  auto gpu_of = [](const std::string& stem) { return stem.substr(0, stem.rfind('.')); };
   auto find = [&](auto&& fits) {
-    const auto it = std::find_if(stems.begin(), stems.end(), fits);
-    return it == stems.end() ? std::string{} : *it;
+    for (const std::string& stem : stems)
+      if (fits(gpu_of(stem))) return gpu_of(stem);
+    return std::string{};
   };
   const std::string own = chip.architecture + "_" + chip.name;
-  std::string stem = find([&](const std::string& s) { return s == own; });
-  if (stem.empty())
-    stem = find([&](const std::string& s) { return s.starts_with(chip.architecture + "_"); });
-  if (stem.empty() && anything) stem = find([](const std::string& s) { return s == "any_gpu"; });
-  if (stem.empty()) return LearnedModels{};
-  const std::string path = directory + "/" + stem + ".forest";
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return Error{"cannot read " + path};
-  auto models = parse(text.str(), path);
-  if (!models) return models;
-  models->own_ = stem == own;
-  models->source_ = stem.substr(stem.find('_') + 1);
-  return models;
+  std::string gpu = find([&](const std::string& s) { return s == own; });
+  if (gpu.empty())
+    gpu = find([&](const std::string& s) { return s.starts_with(chip.architecture + "_"); });
+  if (gpu.empty() && anything) gpu = find([](const std::string& s) { return s == "any_gpu"; });
+  LearnedModels out;
+  if (gpu.empty()) return out;
+  for (const std::string& stem : stems) {
+    if (gpu_of(stem) != gpu) continue;
+    const std::string path = directory + "/" + stem + ".forest";
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    if (!in) return Error{"cannot read " + path};
+    auto models = parse(text.str(), path);
+    if (!models) return models;
+    for (std::size_t i = 0; i < out.models_.size(); ++i)
+      if (models->models_[i]) out.models_[i] = std::move(models->models_[i]);
+  }
+  out.own_ = gpu == own;
+  out.source_ = gpu.substr(gpu.find('_') + 1);
+  return out;
 }
 
 }  // namespace maya::estimate

@@ -1,8 +1,9 @@
-// Models learned from tables of measured kernels, a file per GPU: catalog/models/learned/*.forest,
-// written by tools/fit/ops.py.
+// Models learned from tables of measured kernels, files GPU.KIND.forest (products, attention, …) in
+// catalog/models/learned, written by tools/fit/ops.py.
 //
 //   "MAYAFST1", then u32 the number of models, then for each:
-//     text name; u8 libraries, each a text; u8 kernels, each a text (of attention: AttentionKernel)
+//     text name; u8 libraries, each a text; u8 kernels, each a text (of attention: AttentionKernel;
+//     of experts: what each library launches where nobody says, ExpertsKernel)
 //     u8 features (the last is the library's number)
 //     u8 steps, each f32 up to this duration (ns), f32 low, f32 high: the 80 % interval
 //     per feature u8 count, f32 thresholds ascending
@@ -53,8 +54,8 @@ class LearnedModel {
 class LearnedModels {
  public:
   static Result<LearnedModels> parse(std::string_view bytes, const std::string& origin);
-  // The file of this GPU, else of its architecture, else what was learned over all of them
-  // (`anything`); no models where there is none.
+  // The files of this GPU, else of its architecture, else what was learned over all of them
+  // (`anything`); no models where there are none.
   static Result<LearnedModels> load(const std::string& directory, const Chip& chip, bool anything);
 
   const LearnedModel* find(Learned family) const {

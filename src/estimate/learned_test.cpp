@@ -182,6 +182,29 @@ TEST_P(Measured, AttentionGrowsWithEverySize) {
       }
 }
 
+TEST_P(Measured, ExpertsGrowWithTokensAndReadOnlyWhatIsHit) {
+  auto layer = [&](std::int64_t tokens, std::string_view more) {
+    Op op;
+    op.work = *parse_work("gemm m=" + std::to_string(tokens * 8) +
+                          " n=4608 k=4096 groups=128 a=bf16 b=bf16 d=bf16 compute=bf16");
+    op.name = "any::moe tokens=" + std::to_string(tokens) + " experts=128 top=8 matrices=3 skew=0" +
+              std::string(more);
+    return (*estimator_)(op);
+  };
+  const double weights = 128.0 * 4608 * 4096 * 2;
+  for (std::int64_t tokens : {1, 4, 16, 128, 2048, 16384}) {
+    const Estimate e = layer(tokens, "");
+    EXPECT_GE(layer(2 * tokens, "").ns, noise(e.ns) * e.ns) << tokens;
+    EXPECT_LE(e.low_ns, e.ns);
+    EXPECT_GE(e.high_ns, e.ns);
+    // Whoever names a kernel gets an answer of the same kind.
+    for (std::string_view kernel : {" kernel=triton", " kernel=cutlass", " kernel=nobodys"})
+      EXPECT_GT(layer(tokens, kernel).ns, 0) << kernel;
+  }
+  // A token of eight experts does not read a hundred and twenty-eight.
+  EXPECT_LT(layer(1, "").ns, 0.5 * weights / gpu_.memory_gbps);
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpus, Measured,
                          testing::Values("a100-80gb-sxm", "h100-sxm", "h200-sxm", "b200-sxm",
                                          "b300-sxm", "gb200", "gb300", "l40s",

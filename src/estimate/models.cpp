@@ -116,6 +116,11 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedMode
     load(m.memory_[i], MemoryFeatures{}.size(), {"memory", family});
   }
   m.conv_other_ = read_confidence(file.section("conv.f32.other", chip));
+  const Section experts = file.section("experts", chip);
+  m.experts_ = read_confidence(experts);
+  m.experts_efficiency_ = std::clamp(experts.get("efficiency", 1), 0.1, 1.0);
+  m.carried_products_ = read_confidence(file.section("carried.products", chip));
+  m.carried_attention_ = read_confidence(file.section("carried.attention", chip));
   load(m.transfer_, 0, {"transfer"});
   if (!status) return status.error();
   return m;
@@ -161,6 +166,12 @@ Models::Raw Models::gemm(const Gemm& w) const {
     ns = std::max(ns, flops(w) / chip_.rate(w.compute));
   }
   return {ns, &model.confidence};
+}
+
+Models::Raw Models::experts(const Op& op, const Gemm& work) const {
+  Question question;
+  if (!ask(chip_, op, question)) return gemm(work);
+  return {question.base_ns / experts_efficiency_, &experts_};
 }
 
 Models::Raw Models::conv(const Convolution& work) const {
@@ -239,7 +250,8 @@ Models::Raw Models::triton(const TritonKernel& w) const {
 }
 
 Models::Raw Models::raw(const Op& op) const {
-  if (const auto* w = std::get_if<Gemm>(&op.work)) return gemm(*w);
+  if (const auto* w = std::get_if<Gemm>(&op.work))
+    return scheme_of(op).experts ? experts(op, *w) : gemm(*w);
   if (const auto* w = std::get_if<Convolution>(&op.work)) return conv(*w);
   if (const auto* w = std::get_if<Attention>(&op.work)) return attention(*w);
   if (const auto* w = std::get_if<Rnn>(&op.work)) return rnn(*w);
@@ -298,6 +310,11 @@ bool Models::learned(const Op& op, Estimate& out) const {
     out.low_ns = out.ns * own.low, out.high_ns = out.ns * own.high;
   else
     out.low_ns = a.low_ns * scale, out.high_ns = a.high_ns * scale;
+  if (!own.calibrated && !learned_.own()) {
+    const Confidence& carried = attention ? carried_attention_ : carried_products_;
+    out.low_ns = std::min(out.low_ns, out.ns * carried.low);
+    out.high_ns = std::max(out.high_ns, out.ns * carried.high);
+  }
   out.origin = Origin::fitted;
   out.cool = !own.calibrated;
   return true;

@@ -46,6 +46,8 @@ class Models {
   // From the tables of measured kernels, where they have such an op; false: they do not.
   bool learned(const Op& op, Estimate& out) const;
   Raw gemm(const Gemm& work) const;
+  // A layer of experts where no table has such: only the weights of experts that are hit are read.
+  Raw experts(const Op& op, const Gemm& work) const;
   Raw conv(const Convolution& work) const;
   Raw attention(const Attention& work) const;
   Raw rnn(const Rnn& work) const;
@@ -61,6 +63,10 @@ class Models {
   Chip chip_;
   LearnedModels learned_;
   Confidence learned_products_, learned_attention_;  // only what a calibration says
+  // Of learned models that were measured on another GPU: at least so wide.
+  Confidence carried_products_, carried_attention_;
+  Confidence experts_;
+  double experts_efficiency_{1};
   Model<GemmParams> gemm_tensor_, gemm_plain_, gemm_batched_;
   Confidence gemm_thin_{0.6, 1.6, 0.5, 1.8, 20000, 1, false};      // products that only stream
   Model<ConvParams> conv_tensor_, conv_tensor_last_, conv_plain_;  // last: channels last

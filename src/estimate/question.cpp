@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "estimate/experts_kernel.h"
 #include "estimate/power.h"
+#include "estimate/routing.h"
 
 namespace maya::estimate {
 namespace {
@@ -139,6 +141,13 @@ bool ask_attention(const Chip& chip, const Attention& w, const Scheme& scheme, Q
   return true;
 }
 
+// The largest power of two that divides a size, as an exponent: what its rows can be read in.
+double aligned(double size) {
+  int power = 0;
+  for (auto n = static_cast<std::int64_t>(size); n > 0 && n % 2 == 0 && power < 8; n /= 2) ++power;
+  return power;
+}
+
 // A layer of experts as engines fuse it: a product over groups whose columns are those of all its
 // matrices, so that FLOPs and weights are right; the rest is in the name.
 bool ask_experts(const Chip& chip, const Op& op, const Gemm& w, const Scheme& scheme, Question& q) {
@@ -149,31 +158,36 @@ bool ask_experts(const Chip& chip, const Op& op, const Gemm& w, const Scheme& sc
              : weight == 1 ? (scheme.blocks ? Learned::experts_8_block : Learned::experts_8)
              : size == 1   ? Learned::experts_mixed
                            : Learned::experts_4;
-  const double rows = d(w.m), local = d(w.groups), hidden = d(w.k);
+  const double local = d(w.groups), hidden = d(w.k);
   const double matrices = named_number(op, "matrices", 3), inner = d(w.n) / matrices;
-  const double top = named_number(op, "top", 1), tokens = named_number(op, "tokens", rows);
+  const double top = named_number(op, "top", 1), tokens = named_number(op, "tokens", d(w.m));
   const double experts = named_number(op, "experts", local), skew = named_number(op, "skew", 0);
-  // Experts that get a token at all, were they dealt evenly.
-  const double hit = local * -std::expm1(tokens * std::log1p(-std::min(0.999, top / experts)));
+  const double ranks = std::max(1.0, experts / local);
+  const Routing routed = route(tokens, top, experts, ranks, skew);
+  const double rows = routed.rows, hit = routed.hit, each = rows / hit;
   const double flops = 2 * rows * matrices * hidden * inner;
-  const double moved =
-      hit * matrices * hidden * inner * weight + tokens * hidden * (size + 2) + rows * inner * 4;
-  const double compute = flops / sustained_rate(chip, w.a), memory = moved / chip.dram;
+  const double weights = hit * matrices * hidden * inner * weight;
+  const double activations = tokens * hidden * 4 + rows * (4 * hidden + 2 * matrices * inner);
+  const double compute = flops / sustained_rate(chip, w.a);
+  const double memory = (weights + activations) / chip.dram;
   q.base_ns = 6000 + std::max(compute, memory);
-  q.limit_ns = flops / chip.rate(w.a);
-  const double each = rows / local;  // rows of an expert
-  q.add(l(tokens)), q.add(l(hidden)), q.add(l(inner)), q.add(l(experts)), q.add(l(local));
-  q.add(l(top)), q.add(l(experts / local)), q.add(skew), q.add(matrices);
-  q.add(l(rows)), q.add(l(each)), q.add(l(hit)), q.add(hit / local);
+  q.limit_ns = 2 * d(w.m) * d(w.n) * hidden / chip.rate(w.a);
+  // Nothing that only says which model it is (hidden size, experts per token, gated or not): there
+  // are twenty, and an unseen one would be taken for its neighbour.
+  q.add(l(tokens)), q.add(l(inner)), q.add(l(local)), q.add(l(ranks)), q.add(skew);
+  const std::string_view kernel = named_word(op, "kernel");
+  if (kernel.empty()) q.unnamed = q.count;
+  q.add(static_cast<double>(experts_kernel(kernel)));
+  q.add(l(rows)), q.add(l(each)), q.add(l(hit)), q.add(hit / local), q.add(l(routed.most / each));
   q.add(l(compute)), q.add(l(memory)), q.add(l(compute / memory)), q.add(l(q.base_ns));
-  q.add(l(hidden * inner)), q.add(l(tokens * hidden)), q.add(used(each, 64)),
-      q.add(used(each, 128));
-  for (double tile : {16.0, 64.0, 128.0}) {
-    const double blocks = std::max(hit, rows / tile);
-    const double up = blocks * std::ceil((matrices - 1) * inner / 128) / chip.sms;
-    const double down = blocks * std::ceil(hidden / 128) / chip.sms;
-    q.add(l(up)), q.add(l(down));
-    if (tile == 64) q.add(up / std::ceil(up)), q.add(down / std::ceil(down));
+  q.add(activations / (activations + weights)), q.add(l(rows / local));
+  q.add(aligned(inner)), q.add(used(inner, 128)), q.add(aligned(hidden));
+  for (std::size_t i = 0; i < routed.tiles.size(); ++i) {
+    const double pieces = routed.tiles[i];
+    const double up = pieces * std::ceil((matrices - 1) * inner / 128) / chip.sms;
+    const double down = pieces * std::ceil(hidden / 128) / chip.sms;
+    q.add(l(pieces * Routing::kTiles[i] / rows));
+    q.add(l(up)), q.add(l(down)), q.add(up / std::ceil(up)), q.add(down / std::ceil(down));
   }
   return true;
 }
@@ -205,15 +219,21 @@ Scheme scheme_of(const Op& op) {
   return s;
 }
 
-double named_number(const Op& op, std::string_view key, double fallback) {
+std::string_view named_word(const Op& op, std::string_view key) {
   const std::string pattern = " " + std::string(key) + "=";
   const auto at = op.name.find(pattern);
-  return at == op.name.npos ? fallback
-                            : std::strtod(op.name.c_str() + at + pattern.size(), nullptr);
+  if (at == op.name.npos) return {};
+  const auto word = std::string_view(op.name).substr(at + pattern.size());
+  return word.substr(0, word.find(' '));
+}
+
+double named_number(const Op& op, std::string_view key, double fallback) {
+  const std::string_view word = named_word(op, key);
+  return word.empty() ? fallback : std::strtod(word.data(), nullptr);
 }
 
 bool ask(const Chip& chip, const Op& op, Question& question) {
-  question.count = 0;
+  question.count = 0, question.unnamed = -1;
   const Scheme scheme = scheme_of(op);
   if (const auto* w = std::get_if<Gemm>(&op.work))
     return scheme.experts ? ask_experts(chip, op, *w, scheme, question)

@@ -42,6 +42,7 @@ struct Question {
   double base_ns{};   // analytic, from the data sheet
   double limit_ns{};  // no kernel is faster
   int count{};        // of features; one more follows: the library's number
+  int unnamed{-1};    // the feature that is which kernel, where nobody says; the model fills it in
   std::array<float, Forest::kFeatures> features{};
 
   void add(double value) {
@@ -59,7 +60,8 @@ struct Scheme {
   bool recorded{};           // a kernel's own name
 };
 Scheme scheme_of(const Op& op);
-// A number in such a name, "… top=8 …"; `fallback` where it is not.
+// A word in such a name, "… top=8 …", empty where it is not; the same as a number.
+std::string_view named_word(const Op& op, std::string_view key);
 double named_number(const Op& op, std::string_view key, double fallback);
 
 // False: no learned model speaks of such an op.

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "estimate/chip.h"
+#include "estimate/question.h"
 #include "estimate/vocabulary.h"
 
 namespace maya::estimate {
@@ -83,7 +84,9 @@ std::string implausible(const Op& op, const Chip& chip, double measured_us, doub
   if (rate > (winograd ? 3.5 : 1.15))
     return "measured " + number(rate) +
            " times the peak arithmetic rate: check the unit of the time";
-  const double stream = (bytes_moved(op.work) - chip.l2_bytes) / ns / chip.dram;
+  // Of experts only those are read that get a token; which is not in the work.
+  const double moved = scheme_of(op).experts ? 0 : bytes_moved(op.work);
+  const double stream = (moved - chip.l2_bytes) / ns / chip.dram;
   if (stream > 1.3)
     return "measured " + number(stream) + " times the memory bandwidth: check the unit of the time";
   if (measured_us > 300 * predicted_us && measured_us > 1000)

@@ -240,7 +240,9 @@ Result<Op> experts(std::string_view name, Keys& keys) {
   const std::int64_t tp = std::max<std::int64_t>(1, r.take({"tp", "moe_tp_size"}, 1));
   const std::int64_t ep = std::max<std::int64_t>(1, r.take({"ep", "moe_ep_size"}, 1));
   const Quantized quantized = r.quantized(DType::bf16);
-  const int matrices = r.flag({"gated"}, true) ? 3 : 2;
+  // A kernel, or the engine's name for one.
+  const std::string kernel = r.word({"kernel", "kernel_source"}).value_or("");
+  const int matrices = r.flag({"gated"}, kernel.find("nongated") == kernel.npos) ? 3 : 2;
   // As the tables call it: balanced, power_law_1.2.
   std::string skew = "0";
   if (auto d = r.word({"distribution"}); d && d->starts_with("power_law_"))
@@ -255,6 +257,7 @@ Result<Op> experts(std::string_view name, Keys& keys) {
   scheme += "moe tokens=" + std::to_string(tokens) + " experts=" + std::to_string(experts) +
             " top=" + std::to_string(top) + " matrices=" + std::to_string(matrices) +
             " skew=" + skew;
+  if (!kernel.empty() && kernel.find(' ') == kernel.npos) scheme += " kernel=" + kernel;
   return r.done(g, r.library(scheme));
 }
 
@@ -488,7 +491,8 @@ const std::vector<Word>& vocabulary() {
        "attention batch=4 heads=32 kv_heads=8 seq=4096 head_dim=128 causal=1 dtype=bf16",
        attention},
       {"moe",
-       "tokens hidden inner experts topk [tp] [ep] [dtype=bf16] [distribution] [gated=1] [library]",
+       "tokens hidden inner experts topk [tp] [ep] [dtype=bf16] [distribution] [gated=1] "
+       "[kernel=triton|cutlass|trtllm|monolithic|modular|marlin] [library]",
        "the products of a mixture-of-experts layer, fused as inference engines run them",
        "moe tokens=4096 hidden=4096 inner=1536 experts=128 topk=8 dtype=fp8_block", experts},
       {"layer_norm rms_norm layernorm rmsnorm",

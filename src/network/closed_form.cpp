@@ -176,6 +176,14 @@ CollectiveTime ClosedForm::collective(const Collective& op,
     none.algorithm = "unreachable";
     return none;
   }
+  if (op.library != CollectiveLibrary::nccl && kind == CollectiveKind::all_reduce && s.islands == 1)
+    if (const double us = measured_.engine_us(op.library, s.ranks, bytes); us > 0) {
+      const double latency = std::min(us, measured_.engine_us(op.library, s.ranks, 1));
+      CollectiveTime time = finished(latency, us - latency, s.valid);
+      time.algorithm = enum_name(op.library), time.protocol = "own";
+      time.channels = environment_.least_channels;
+      return time;
+    }
   const bool in_switch = reduces_in_switch(op, cluster_.gpu.capability_major);
   Choice choice = choose(candidates_of(s, kind), parameters_, s, kind, bytes, in_switch);
   if (!choice.candidate) return finished(0, 0, false);

@@ -40,6 +40,20 @@ const std::vector<MeasuredCurve>& Measured::curves(CollectiveKind kind, bool in_
   return curves_[std::min(static_cast<std::size_t>(mirrored(kind)), kKinds - 1)][in_switch];
 }
 
+double Measured::engine_us(CollectiveLibrary library, int ranks, double bytes) const {
+  const auto found = engines_.find(library);
+  if (found == engines_.end()) return 0;
+  const auto& curves = found->second;
+  auto above = std::find_if(curves.begin(), curves.end(),
+                            [&](const MeasuredCurve& c) { return c.ranks >= ranks; });
+  if (above == curves.end()) return 0;
+  if (above->ranks == ranks || above == curves.begin()) return above->at(bytes);
+  const auto below = above - 1;
+  const double share =
+      std::log(double(ranks) / below->ranks) / std::log(double(above->ranks) / below->ranks);
+  return std::pow(below->at(bytes), 1 - share) * std::pow(above->at(bytes), share);
+}
+
 Result<Measured> Measured::parse(std::string_view text, std::string_view gpu,
                                  const std::string& origin) {
   Measured out;
@@ -58,20 +72,31 @@ Result<Measured> Measured::parse(std::string_view text, std::string_view gpu,
     for (double us{}; row >> us;) curve.us.push_back(us);
     const bool positive = std::all_of(curve.us.begin(), curve.us.end(),
                                       [](double us) { return us > 0 && std::isfinite(us); });
-    const bool place = where == "switch" || where == "ring" || where == "any";
+    const auto library = parse_enum<CollectiveLibrary>(where);
+    const bool engine = library && *library != CollectiveLibrary::nccl;
+    const bool place = where == "switch" || where == "ring" || where == "any" ||
+                       (engine && kind == CollectiveKind::all_reduce);
     if (!kind || !place || curve.ranks < 2 || !(curve.first_bytes >= 1) || curve.us.empty() ||
         !positive || !row.eof())
-      return Error{origin + ":" + std::to_string(number) +
-                   ": expected gpu,collective,switch|ring|any,ranks,first bytes,times in us, each "
-                   "above 0; found '" +
-                   line.substr(0, 60) + "'"};
+      return Error{
+          origin + ":" + std::to_string(number) +
+          ": expected gpu,collective,switch|ring|any|engine,ranks,first bytes,times in us, each "
+          "above 0; found '" +
+          line.substr(0, 60) + "'"};
+    if (engine) {
+      out.engines_[*library].push_back(curve);
+      continue;
+    }
     if (where != "ring") out.of(*kind, true).push_back(curve);
     if (where != "switch") out.of(*kind, false).push_back(curve);
   }
+  auto sort = [](std::vector<MeasuredCurve>& curves) {
+    std::sort(curves.begin(), curves.end(),
+              [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
+  };
   for (auto& kinds : out.curves_)
-    for (auto& curves : kinds)
-      std::sort(curves.begin(), curves.end(),
-                [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
+    for (auto& curves : kinds) sort(curves);
+  for (auto& [library, curves] : out.engines_) sort(curves);
   return out;
 }
 

@@ -66,13 +66,17 @@ double bus_factor(CollectiveKind kind, int ranks) {
 Result<std::vector<Row>> table(const catalog::Cluster& cluster, std::string_view name,
                                SizeRange sizes, int ranks,
                                const std::map<std::string, std::string>& environment) {
+  // vllm_all_reduce: an engine's own.
+  auto library = parse_enum<CollectiveLibrary>(name.substr(0, name.find('_')));
+  if (library && name.ends_with("_all_reduce")) name = "all_reduce";
   auto kind = parse_enum<CollectiveKind>(name);
   bool pair = name == "send_recv";
   if (!pair && (!kind || *kind == CollectiveKind::barrier))
     return Error{
         "unknown collective '" + std::string(name) +
         "'; known are all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
-        "gather, scatter, send_recv"};
+        "gather, scatter, send_recv; all-reduces of engines are vllm_all_reduce, "
+        "sglang_all_reduce, trtllm_all_reduce"};
   if (ranks == 0) ranks = cluster.world_size();
   if (auto status = check(cluster, ranks); !status) return status.error();
   if (ranks < 2)
@@ -91,7 +95,11 @@ Result<std::vector<Row>> table(const catalog::Cluster& cluster, std::string_view
       Message message{0, ranks - 1, bytes};
       row.time = (*network)->messages({&message, 1});
     } else {
-      row.time = (*network)->collective({.kind = *kind, .bytes = bytes, .root = 0}, group);
+      row.time = (*network)->collective({.kind = *kind,
+                                         .bytes = bytes,
+                                         .root = 0,
+                                         .library = library.value_or(CollectiveLibrary::nccl)},
+                                        group);
     }
     row.algbw_gbps = static_cast<double>(bytes) / row.time.ns;
     row.busbw_gbps = row.algbw_gbps * (pair ? 1 : bus_factor(*kind, ranks));

@@ -61,6 +61,10 @@ struct Names<ReduceOp> {
                                                           "min", "average", "other"};
 };
 template <>
+struct Names<CollectiveLibrary> {
+  static constexpr std::array<std::string_view, 4> values{"nccl", "vllm", "sglang", "trtllm"};
+};
+template <>
 struct Names<Loops> {
   static constexpr std::array<std::string_view, 3> values{"counted", "assumed", "unknown"};
 };
@@ -100,6 +104,7 @@ MAYA_ENUM(OptimizerKind)
 MAYA_ENUM(CopyDirection)
 MAYA_ENUM(CollectiveKind)
 MAYA_ENUM(ReduceOp)
+MAYA_ENUM(CollectiveLibrary)
 MAYA_ENUM(Loops)
 #undef MAYA_ENUM
 

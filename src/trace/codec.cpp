@@ -25,6 +25,8 @@ constexpr std::uint64_t last_enumerator() {
   if constexpr (std::is_same_v<E, CollectiveKind>)
     return static_cast<std::uint64_t>(CollectiveKind::barrier);
   if constexpr (std::is_same_v<E, ReduceOp>) return static_cast<std::uint64_t>(ReduceOp::other);
+  if constexpr (std::is_same_v<E, CollectiveLibrary>)
+    return static_cast<std::uint64_t>(CollectiveLibrary::trtllm);
   if constexpr (std::is_same_v<E, Loops>) return static_cast<std::uint64_t>(Loops::unknown);
 }
 

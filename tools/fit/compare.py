@@ -57,7 +57,7 @@ def main():
         chip = shipped.Chip(data.sheets()[tables.GPUS[gpu]])
         table = tables.gemm(folder, gpu, tables.LIBRARIES[0])
         measured = ops.Measured(table[table.family == "gemm.16"].reset_index(drop=True), chip, gpu)
-        test = np.isin(learn.folds(measured.groups), learn.JUDGED)
+        test = np.isin(learn.folds(measured.groups), learn.JUDGED[0])
         for name, base, features, fit in learners(chip, measured):
             model = fit(features[~test], np.log(measured.ns / base)[~test])
             predicted = np.maximum(base[test] * np.exp(model.predict(features[test])), measured.limit[test])

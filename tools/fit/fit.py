@@ -40,8 +40,9 @@ def main():
     for folder in ("catalog/models", "src/estimate", "docs"):
         (arguments.out / folder).mkdir(parents=True, exist_ok=True)
     chips = {name: shipped.Chip(sheet) for name, sheet in data.sheets().items()}
-    # Steps by name: those of families.py, then a GPU each of the tables of current libraries.
-    order = [step.__name__ for step in families.STEPS] + [f"ops_{gpu}" for gpu in tables.GPUS] + ["ops_any"]
+    # Steps by name: those of families.py, then a GPU and kind of op each of the tables of current libraries.
+    learned = {f"ops_{gpu}_{kind}": (gpu, kind) for gpu in tables.GPUS for kind in tables.READERS}
+    order = [step.__name__ for step in families.STEPS] + list(learned) + ["ops_any"]
     for step in families.STEPS:
         name = step.__name__
         if arguments.only and arguments.only not in name:
@@ -66,8 +67,8 @@ def main():
             if name == "ops_any":
                 rows, golden = ops.fit_any(arguments.measurements, arguments.out, measured), []
             else:
-                gpu = name.removeprefix("ops_")
-                rows, golden = ops.fit_gpu(arguments.measurements, arguments.out, gpu, measured[gpu])
+                gpu, kind = learned[name]
+                rows, golden = ops.fit_gpu(arguments.measurements, arguments.out, gpu, measured[gpu], kind)
         except tables.BadTable as error:
             sys.exit(f"fit.py: {error}")
         print(f"# {name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)

@@ -6,7 +6,9 @@ import lightgbm as lgb
 import numpy as np
 
 FOLDS = 7
-JUDGED = (0, 1)  # folds left out of the model that is judged, together
+# Folds left out together of a model that is judged. Of experts there are few layers, so that all are left out in turn.
+JUDGED = ((0, 1),)
+IN_TURN = ((0, 1), (2, 3), (4, 5, 6))
 SETTINGS = dict(objective="l1", num_leaves=127, max_depth=9, min_data_in_leaf=10, lambda_l2=1.0,
                 feature_fraction=0.5, bagging_fraction=0.8, bagging_freq=1, max_bin=255, num_threads=1, deterministic=True,
                 force_row_wise=True, seed=7, verbose=-1)
@@ -27,15 +29,24 @@ def train(features, target, family="", weight=None):
     return lgb.train({**SETTINGS, "learning_rate": rate}, lgb.Dataset(features, target, weight=weight), num_boost_round=trees)
 
 
+def rounds(family):
+    return IN_TURN if family.startswith("experts") else JUDGED
+
+
 class Judged:
     """Predictions of rows whose groups were left out, and the interval they give."""
 
     def __init__(self, data, family):
         fold = folds(data.groups)
-        test = np.isin(fold, JUDGED)
-        self.rows = np.flatnonzero(test)
-        model = train(data.features[~test], data.target[~test], family, data.weight[~test])
-        self.predicted = np.maximum(data.base[test] * np.exp(model.predict(data.features[test])), data.limit[test])
+        self.rows = np.flatnonzero(np.isin(fold, np.concatenate(rounds(family))))
+        factor = np.empty(len(fold))
+        for left_out in rounds(family):
+            test = np.isin(fold, left_out)
+            if test.any():
+                model = train(data.features[~test], data.target[~test], family, data.weight[~test])
+                factor[test] = model.predict(data.features[test])
+        test = self.rows
+        self.predicted = np.maximum(data.base[test] * np.exp(factor[test]), data.limit[test])
         self.measured, self.fold = data.ns[test], fold[test]
         # The interval is that of the library which answers where nobody names one.
         self.first = data.first[test]

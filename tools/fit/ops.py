@@ -7,6 +7,8 @@ import numpy as np
 import tables
 from family import summary
 
+import report
+
 # Of attention: the kernels (src/op) that the measured library stands for on a GPU, beside `any`.
 KERNELS = {"ampere": ["flash2"], "ada": ["flash2"], "hopper": ["flash3"], "blackwell-10": ["flash3", "cudnn"],
            "blackwell-12": ["flash2"]}
@@ -14,6 +16,7 @@ KERNELS = {"ampere": ["flash2"], "ada": ["flash2"], "hopper": ["flash3"], "black
 # the exception: all there are, because what three tables agree in is the kernel, and what they do not is noise.
 ROWS, OTHER_ROWS = 30000, 8000
 ALL_ROWS = {"gemm.16"}
+FEW_ROWS = (12000, 5000)  # of experts: a layer's rows are much alike, and there are twenty layers
 OTHER_WEIGHT = 0.4  # of a row of another library than the default one
 LABELS = {"gemm.16": "products, 16 bits", "gemm.8": "products, FP8", "gemm.8.block": "products, FP8 in blocks",
           "gemm.4": "products, NVFP4", "gemm.int8": "products, INT8", "gemm.weight.8": "products, 8-bit weights",
@@ -36,9 +39,11 @@ def kernels(chip):
 def thinned(table):
     """Every k-th row of a library's too many, the same ones each time."""
     keep = np.zeros(len(table), dtype=bool)
-    for number, library in enumerate(tables.libraries(table.family.iloc[0])):
+    family = table.family.iloc[0]
+    most, others = FEW_ROWS if family.startswith("experts") else (ROWS, OTHER_ROWS)
+    for number, library in enumerate(tables.libraries(family)):
         rows = np.flatnonzero(table.library.values == library)
-        limit = len(rows) if table.family.iloc[0] in ALL_ROWS else ROWS if number == 0 else OTHER_ROWS
+        limit = len(rows) if family in ALL_ROWS else most if number == 0 else others
         keep[rows[:: max(1, -(-len(rows) // max(1, limit)))]] = True
     return table[keep].reset_index(drop=True)
 
@@ -75,40 +80,46 @@ def accuracy(part, label, gpu, left_out, judged):
     return rows
 
 
-def fit_gpu(folder, out, gpu, chip):
-    """Writes the GPU's file; returns rows of the page and golden rows (gpu, name, op, ns)."""
+def launched(data):
+    """What each library launches most often for the experts of this GPU: where nobody names a kernel."""
+    sources = data.table.scheme.str.split(" kernel=").str[-1]
+    return [sources[data.table.library == x].mode().iloc[0] for x in data.libraries]
+
+
+def fit_gpu(folder, out, gpu, chip, kind):
+    """Writes the file of one kind of ops on a GPU; returns rows of the page and golden rows (gpu, name, op, ns)."""
     sections, rows, golden = [], [], []
-    for kind, reader in tables.READERS.items():
-        whole = reader(folder, gpu)
-        for family in [] if whole is None else sorted(whole.family.unique()):
-            begin = time.time()
-            label = f"{chip.name} {family}"
-            data = Measured(whole[whole.family == family].reset_index(drop=True), chip, label)
-            if len(data.ns) < 1000 or len(set(data.groups)) < 5:
-                print(f"# {label}: only {len(data.ns)} rows, no model", file=sys.stderr)
-                continue
-            judged = learn.Judged(data, family)
-            rows += accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged)
-            model = learn.train(data.features, data.target, family, data.weight)
-            sections.append(learn.section(family, data.libraries, kernels(chip) if kind in ("attention", "latent") else [], judged.steps,
-                                          model, data.features.shape[1]))
-            first = np.flatnonzero(data.table.library.values == data.libraries[0])
-            some = first[:: max(1, len(first) // GOLDEN_ROWS)][:GOLDEN_ROWS]
-            predicted = np.maximum(data.base[some] * np.exp(model.predict(data.features[some])), data.limit[some])
-            golden += [(chip.name, f"{data.libraries[0]}::{data.table.scheme.iloc[i]}", data.table.text.iloc[i], ns)
-                       for i, ns in zip(some, predicted)]
-            shown = [r for r in rows if r['family'].startswith(LABELS[family])]
-            print(f"# {label}: {len(data.ns)} rows, {time.time() - begin:.0f} s; " +
-                  "; ".join(f"{r['family']} {100 * r['summary']['mean']:.1f} %" for r in shown), file=sys.stderr, flush=True)
-    path = out / f"catalog/models/learned/{chip.scope}_{chip.name}.forest"
+    whole = tables.READERS[kind](folder, gpu)
+    for family in [] if whole is None else sorted(whole.family.unique()):
+        begin = time.time()
+        label = f"{chip.name} {family}"
+        data = Measured(whole[whole.family == family].reset_index(drop=True), chip, label)
+        if len(data.ns) < 1000 or len(set(data.groups)) < 5:
+            print(f"# {label}: only {len(data.ns)} rows, no model", file=sys.stderr)
+            continue
+        judged = learn.Judged(data, family)
+        of_family = accuracy("Tables of current libraries", LABELS[family], chip.name, LEFT_OUT[kind], judged)
+        rows += of_family
+        model = learn.train(data.features, data.target, family, data.weight)
+        names = kernels(chip) if kind in ("attention", "latent") else launched(data) if kind == "experts" else []
+        sections.append(learn.section(family, data.libraries, names, judged.steps, model, data.features.shape[1]))
+        first = np.flatnonzero(data.table.library.values == data.libraries[0])
+        some = first[:: max(1, len(first) // GOLDEN_ROWS)][:GOLDEN_ROWS]
+        predicted = np.maximum(data.base[some] * np.exp(model.predict(data.features[some])), data.limit[some])
+        golden += [(chip.name, f"{data.libraries[0]}::{data.table.scheme.iloc[i]}", data.table.text.iloc[i], ns)
+                   for i, ns in zip(some, predicted)]
+        print(f"# {label}: {len(data.ns)} rows, {time.time() - begin:.0f} s; " +
+              "; ".join(f"{r['family']} {100 * r['summary']['mean']:.1f} %" for r in of_family), file=sys.stderr, flush=True)
+    path = out / f"catalog/models/learned/{chip.scope}_{chip.name}.{kind}.forest"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(learn.file(sections))
+    if sections:
+        path.write_bytes(learn.file(sections))
     return rows, golden
 
 
 # Families that a GPU nobody measured gets from all others.
 ANYWHERE = ("gemm.16", "gemm.8", "attention.prefill", "attention.decode")
-SAMPLE = 8000  # rows of a table, of the default library
+SAMPLE = 3000  # rows of a table, of the default library
 
 
 def sample(folder, gpu, chip):
@@ -125,7 +136,7 @@ def fit_any(folder, out, chips):
     """The file of GPUs nobody measured, and how it does on each GPU when that is left out."""
     samples = {chip.name: sample(folder, gpu, chip) for gpu, chip in chips.items()}
     scope = {chip.name: chip.scope for chip in chips.values()}
-    sections, rows = [], []
+    sections, rows, carried = [], [], {}
     for family in ANYWHERE:
         members = {name: s[family] for name, s in samples.items() if family in s}
 
@@ -140,7 +151,9 @@ def fit_any(folder, out, chips):
             like = [n for n in others if scope[n] == scope[name]]
             model = train(like[:1] or others)
             predicted = np.maximum(data.base * np.exp(model.predict(data.features)), data.limit)
-            if not like:
+            if like:
+                carried.setdefault("attention" if family.startswith("attention") else "products", []).append(data.ns / predicted)
+            else:
                 spread.append((predicted, data.ns))
             rows.append(dict(part="Tables of current libraries, a whole GPU left out", family=f"{LABELS[family]}, from {like[0] if like else 'all others'}", gpu=name,
                              left_out="this whole GPU, current libraries", inside=None, note=None,
@@ -149,6 +162,9 @@ def fit_any(folder, out, chips):
         steps = learn.interval(*(np.concatenate(x) for x in zip(*spread)))
         sections.append(learn.section(family, tables.LIBRARIES[:1], ["any"] if family.startswith("attention") else [], steps,
                                       train(list(members)), next(iter(members.values())).features.shape[1]))
+    # What a neighbour's models are worth on a GPU of the same architecture.
+    wide = [(f"carried.{kind}", "", {}, tuple(np.quantile(np.concatenate(ratios), (0.1, 0.9))), None) for kind, ratios in sorted(carried.items())]
+    (out / "catalog/models/fitted-carried.model").write_text(report.model_file(wide))
     (out / "catalog/models/learned").mkdir(parents=True, exist_ok=True)
-    (out / "catalog/models/learned/any_gpu.forest").write_bytes(learn.file(sections))
+    (out / "catalog/models/learned/any_gpu.all.forest").write_bytes(learn.file(sections))
     return rows

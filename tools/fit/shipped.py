@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ["estimate/chip.cpp", "estimate/power.cpp", "estimate/model_file.cpp", "estimate/gemm_model.cpp",
            "estimate/memory_model.cpp", "estimate/memory_ops.cpp", "estimate/attention_model.cpp",
            "estimate/conv_model.cpp", "estimate/forest.cpp", "estimate/trees.cpp",
-           "estimate/question.cpp", "estimate/learned_model.cpp", "estimate/calibration.cpp",
+           "estimate/question.cpp", "estimate/routing.cpp", "estimate/learned_model.cpp", "estimate/calibration.cpp",
            "estimate/models.cpp", "estimate/fit_api.cpp",
            "base/files.cpp", "op/op.cpp", "op/dtype.cpp", "op/enum_names.cpp", "op/text.cpp"]
 DTYPES = ["unknown", "f64", "f32", "tf32", "f16", "bf16", "f8e4m3", "f8e5m2", "f4", "i64", "i32",

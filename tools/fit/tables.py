@@ -7,6 +7,7 @@ sheet allows. A file that is cut short or lacks a column ends the fit with its n
 import pathlib
 import sys
 
+import data
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -127,19 +128,49 @@ EXPERT_TYPES = {"bfloat16": ("experts.16", "bf16", "bf16", ""), "fp8": ("experts
                 "w4a8_mxfp4_mxfp8": ("experts.mixed", "f8e4m3", "f4", "")}
 
 
+EXPERT_COLUMNS = ["kernel_source", "moe_dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size",
+                  "moe_ep_size", "distribution", "latency"]
+
+
+def layers(table):
+    return [f"{h}x{i} {e}/{k}" for h, i, e, k in zip(table.hidden_size, table.inter_size, table.num_experts, table.topk)]
+
+
+def not_gated(folder, gpu):
+    """Layers of two matrices an expert: those that some table calls not gated (the other libraries' tables do not say), unless
+    this GPU's times leave room to read three. The older tables of A100 hold the same sizes, gated."""
+    named, least = set(), {}
+    for path in sorted((pathlib.Path(folder) / "ops").glob("*/*-moe_perf.parquet")):
+        t = read(path, EXPERT_COLUMNS)
+        t = t.assign(layer=layers(t))
+        named.update(t.layer[t.kernel_source.str.contains("nongated")])
+        if path.parent.name != gpu:
+            continue
+        # Every expert has a row, so that all weights are read.
+        t = t[(t.moe_dtype == "bfloat16") & (t.distribution == "balanced") & (t.num_tokens * t.topk >= t.num_experts) & (t.latency > 0)]
+        matrix = 2.0 * t.num_experts / t.moe_ep_size * t.hidden_size * t.inter_size / t.moe_tp_size
+        read_at_most = t.latency * 1e6 * data.sheets()[GPUS[gpu]]["memory_gbps"] / matrix
+        for layer, matrices in read_at_most.groupby(t.layer).min().items():
+            least[layer] = min(matrices, least.get(layer, np.inf))
+    return {layer for layer in named if least.get(layer, 0) < 3}
+
+
 def experts(folder, gpu, library=None, limit=None):
-    parts = []
+    parts, plain = [], not_gated(folder, gpu)
     for name, path in files(folder, gpu, "moe_perf", library).items():
-        t = read(path, ["kernel_source", "moe_dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size",
-                        "moe_ep_size", "distribution", "latency"], limit)
+        t = read(path, EXPERT_COLUMNS, limit)
+        # Dealt evenly to fewer tokens than one round takes, the numbers of experts above 256 were rounded to eight bits (times of
+        # 512 experts fall by a quarter there), so that some got two rows and others none.
+        few = (t.distribution == "balanced") & (t.num_experts > 256) & (t.num_tokens < -(-t.num_experts // t.topk))
+        t = t[~few].reset_index(drop=True)
         kinds = [EXPERT_TYPES[d] for d in t.moe_dtype]
         skew = [d.rsplit("_", 1)[1] if d.startswith("power_law_") else "0" for d in t.distribution]
-        matrices = [2 if "nongated" in k else 3 for k in t.kernel_source]
+        named = layers(t)
+        matrices = [2 if layer in plain else 3 for layer in named]
         parts.append(pd.DataFrame(dict(
-            library=name, family=[k[0] for k in kinds], ns=t.latency.values * 1e6,
-            group=[f"{h}x{i} {e}/{k}" for h, i, e, k in zip(t.hidden_size, t.inter_size, t.num_experts, t.topk)],
-            scheme=[f"{kind[3]}moe tokens={n} experts={e} top={k} matrices={x} skew={s}"
-                    for kind, n, e, k, x, s in zip(kinds, t.num_tokens, t.num_experts, t.topk, matrices, skew)],
+            library=name, family=[k[0] for k in kinds], ns=t.latency.values * 1e6, group=named,
+            scheme=[f"{kind[3]}moe tokens={n} experts={e} top={k} matrices={x} skew={s} kernel={source}"
+                    for kind, n, e, k, x, s, source in zip(kinds, t.num_tokens, t.num_experts, t.topk, matrices, skew, t.kernel_source)],
             text=[f"gemm m={max(1, n * k // ep)} n={max(1, x * i // tp)} k={h} groups={max(1, e // ep)} a={kind[1]} b={kind[2]} d=bf16 "
                   f"compute={kind[1]}"
                   for n, h, i, e, k, tp, ep, kind, x in zip(t.num_tokens, t.hidden_size, t.inter_size, t.num_experts, t.topk,
