@@ -4,7 +4,7 @@
 namespace maya::decode {
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row embedding_table[] = {
     {.kernel = "embedding_backward_feature_kernel|compute_grad_weight",
      .op = "scatter dtype=T0 index=I rows=a3 cols=max(a4,1)"},
     {.kernel = "compute_grad_weight_bags", .op = "scatter dtype=T0 index=I rows=a4 cols=max(a5,1)"},
@@ -23,8 +23,10 @@ constexpr Row rows[] = {
 
 }  // namespace
 
+std::span<const Row> embedding_rows() { return embedding_table; }
+
 Made prepare_embedding(const Kernel& kernel, const Name& name) {
-  return from_rows(rows, kernel, name);
+  return from_rows(embedding_table, kernel, name);
 }
 
 }  // namespace maya::decode

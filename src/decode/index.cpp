@@ -9,7 +9,7 @@
 namespace maya::decode {
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row index_table[] = {
     // <Op, …, T, index>(out, src, index, int count, slice bytes, …)
     {.kernel = "tma_scatter_kernel|vectorized_scatter_kernel",
      .op = "scatter dtype=P0 atomic=1 rows=a3 cols=max(a4/size(P0),1)"},
@@ -92,6 +92,8 @@ Made strided_index(const Kernel& kernel, const Name& name) {
 }
 
 }  // namespace
+
+std::span<const Row> index_rows() { return index_table; }
 
 Made prepare_index(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
@@ -215,7 +217,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       d.op.work = work;
     });
   }
-  return from_rows(rows, kernel, name);
+  return from_rows(index_table, kernel, name);
 }
 
 }  // namespace maya::decode

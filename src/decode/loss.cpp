@@ -5,7 +5,7 @@ namespace maya::decode {
 namespace {
 
 // Backward, the gradient was cleared before: one element per row is stored.
-constexpr Row rows[] = {
+constexpr Row loss_table[] = {
     // (…, rows, classes)
     {.kernel = "nll_loss*",
      .when = "has:backward has:no_reduce",
@@ -33,6 +33,10 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-Made prepare_loss(const Kernel& kernel, const Name& name) { return from_rows(rows, kernel, name); }
+std::span<const Row> loss_rows() { return loss_table; }
+
+Made prepare_loss(const Kernel& kernel, const Name& name) {
+  return from_rows(loss_table, kernel, name);
+}
 
 }  // namespace maya::decode

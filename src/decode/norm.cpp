@@ -8,7 +8,7 @@
 namespace maya::decode {
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row norm_table[] = {
     // Batch norm: tensors are accessors of image, channel and the rest.
     {.kernel = "batch_norm_backward_kernel",
      .op = "normalization kind=batch direction=backward dtype=T0 rows=s0.1 cols=s0.0*s0.2"},
@@ -91,7 +91,7 @@ constexpr Row rows[] = {
 
 // The last two ints are reduction size and stride (channels); the elementwise ones put a bool
 // behind.
-constexpr Row channels_last[] = {
+constexpr Row channels_last_table[] = {
     {.kernel = "*collect_statistics*",
      .op = "reduction in=P0 kind=other inner=0 outputs=i-1*2 inputs=i-2*i-1"},
     {.kernel = "*backward_reduce*",
@@ -133,13 +133,15 @@ Made internal_gradients(const Kernel& kernel, const Name& name) {
 
 }  // namespace
 
-std::span<const Row> norm_rows() { return rows; }
+std::span<const Row> norm_rows() { return norm_table; }
+std::span<const Row> channels_last_rows() { return channels_last_table; }
 
 Made prepare_norm(const Kernel& kernel, const Name& name) {
   if (starts_with(name.leaf, "batch_norm_") && contains(name.leaf, "channels_last"))
-    return Signature(kernel, name).integers().size() < 2 ? nullptr
-                                                         : from_rows(channels_last, kernel, name);
-  if (Made made = from_rows(rows, kernel, name)) return made;
+    return Signature(kernel, name).integers().size() < 2
+               ? nullptr
+               : from_rows(channels_last_table, kernel, name);
+  if (Made made = from_rows(norm_table, kernel, name)) return made;
   return starts_with(name.leaf, "ComputeInternalGradients") ? internal_gradients(kernel, name)
                                                             : nullptr;
 }

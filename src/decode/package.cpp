@@ -9,7 +9,7 @@
 namespace maya::decode {
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row package_table[] = {
     // bitsandbytes: (m, n, k, …), weights of four bits
     {.kernel = "gemm_4bit*|kgemm_4bit*", .op = "gemm a=T0 b=f4 d=T0 compute=T0 m=i0 n=i1 k=i2"},
     // Apex's older layer norm: cuApplyLayerNorm(out, mean, invvar, in, int rows, int cols, …) and
@@ -271,6 +271,8 @@ constexpr std::string_view leaves[] = {"moe_permute_kernel",
 
 }  // namespace
 
+std::span<const Row> package_rows() { return package_table; }
+
 Made prepare_package(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (Made made = bitsandbytes(kernel, name)) return made;
@@ -278,7 +280,7 @@ Made prepare_package(const Kernel& kernel, const Name& name) {
   if (starts_with(leaf, "ln_fwd") || starts_with(leaf, "ln_bwd") ||
       starts_with(leaf, "rmsnorm_fwd") || starts_with(leaf, "rmsnorm_bwd"))
     return packed_norm(kernel, name);
-  if (Made made = from_rows(rows, kernel, name)) return made;
+  if (Made made = from_rows(package_table, kernel, name)) return made;
   if (contains(leaf, "codegen") && (contains(leaf, "embedding") || contains(leaf, "index_select")))
     return table_batched(kernel, name);
   bool known = contains(leaf, "embedding_codegen") || contains(leaf, "embedding_backward");

@@ -8,7 +8,7 @@ namespace maya::decode {
 
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row random_table[] = {
     // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation
     // one.
     {.kernel = "randperm_handle_duplicate_keys_kernel",
@@ -43,6 +43,8 @@ Semantics integers_of(const Arguments& a, DType dtype, std::int64_t elements) {
 
 }  // namespace
 
+std::span<const Row> random_rows() { return random_table; }
+
 Made prepare_random(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (leaf == "distribution_elementwise_grid_stride_kernel") {
@@ -68,7 +70,7 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
         },
         is_integer(dtype));
   }
-  if (Made made = from_rows(rows, kernel, name)) return made;
+  if (Made made = from_rows(random_table, kernel, name)) return made;
   if (leaf == "distribution_binary_elementwise_kernel" || leaf == "rrelu_with_noise_cuda_kernel" ||
       starts_with(leaf, "philox_single_key") || starts_with(leaf, "philox_multi_key") ||
       leaf == "rand_uniform_kernel") {

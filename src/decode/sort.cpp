@@ -7,7 +7,7 @@
 namespace maya::decode {
 namespace {
 
-constexpr Row rows[] = {
+constexpr Row sort_table[] = {
     // (…, slice size, …, slices): 256 counters of two bytes for every block
     {.kernel = "computeBlockDigitCounts|radixFindKthValues",
      .op = "reduction in=T0 out=i16 kind=other inputs=a1*max(a3,1) outputs=blocks*256"},
@@ -41,6 +41,8 @@ Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t str
 }
 
 }  // namespace
+
+std::span<const Row> sort_rows() { return sort_table; }
 
 Made prepare_sort(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
@@ -110,7 +112,7 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
         },
         true);
   }
-  return from_rows(rows, kernel, name);
+  return from_rows(sort_table, kernel, name);
 }
 
 }  // namespace maya::decode

@@ -65,6 +65,14 @@ TEST(Table, ConditionsAndPatternsChooseTheRow) {
   EXPECT_TRUE(meets("abc", "T0=f32 has:b !of:double", "void x::abc<float>(int)"));
 }
 
+TEST(Table, EveryRowOfTheFamiliesIsUnderstood) {
+  for (auto rows : {norm_rows(), channels_last_rows(), embedding_rows(), loss_rows(), sort_rows(),
+                    index_rows(), random_rows(), package_rows()}) {
+    EXPECT_FALSE(rows.empty());
+    for (const Row& row : rows) EXPECT_EQ(fault(row), "") << row.kernel << ": " << row.op;
+  }
+}
+
 TEST(Table, FaultyRowsAreNamed) {
   EXPECT_EQ(fault({.kernel = "k", .op = "scan elements=a0"}), "");
   EXPECT_NE(fault({.kernel = "k", .op = "scam elements=a0"}), "");

@@ -13,14 +13,14 @@ using namespace maya::abi;
 
 namespace {
 
-void* pointer(CUmemGenericAllocationHandle handle) { return reinterpret_cast<void*>(handle); }
+void* physical(CUmemGenericAllocationHandle handle) { return reinterpret_cast<void*>(handle); }
 
-int valid(CUmemGenericAllocationHandle handle) {
-  return session::valid_physical(pointer(handle)) ? 0 : 1;
+int valid_physical(CUmemGenericAllocationHandle handle) {
+  return session::valid_physical(physical(handle)) ? 0 : 1;
 }
 
 // Memory that is not accounted to a device of this process.
-int import(CUmemGenericAllocationHandle* handle, std::uint64_t bytes) {
+int import_physical(CUmemGenericAllocationHandle* handle, std::uint64_t bytes) {
   void* made = nullptr;
   int error = session::physical_import(bytes, session::no_device, made);
   if (error == 0) *handle = reinterpret_cast<CUmemGenericAllocationHandle>(made);
@@ -66,13 +66,13 @@ int cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 
 int cuMemRelease(CUmemGenericAllocationHandle handle) {
   session::Call call;
-  return session::physical_release(pointer(handle));
+  return session::physical_release(physical(handle));
 }
 
 int cuMemMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
              unsigned long long) {
   session::Call call;
-  return session::map_memory(address, bytes, pointer(handle));
+  return session::map_memory(address, bytes, physical(handle));
 }
 
 int cuMemUnmap(CUdeviceptr address, size_t bytes) {
@@ -105,7 +105,7 @@ int cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* property,
   std::uint64_t bytes = 0;
   int device = 0;
   if (property == nullptr) return 1;
-  if (int error = session::physical_properties(pointer(handle), bytes, device)) return error;
+  if (int error = session::physical_properties(physical(handle), bytes, device)) return error;
   std::memset(static_cast<void*>(property), 0, sizeof *property);
   property->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   property->location = {
@@ -121,7 +121,7 @@ int cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
   std::uint64_t bytes = 0;
   int device = 0;
   if (out == nullptr) return 1;
-  if (int error = session::physical_properties(pointer(handle), bytes, device)) return error;
+  if (int error = session::physical_properties(physical(handle), bytes, device)) return error;
   if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
     std::memset(out, 0, 64);
     std::memcpy(out, &bytes, sizeof bytes);
@@ -141,7 +141,7 @@ int cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* i
   else if (pread(static_cast<int>(reinterpret_cast<std::intptr_t>(in)), &bytes, sizeof bytes, 0) !=
            sizeof bytes)
     return 1;
-  return import(handle, bytes);
+  return import_physical(handle, bytes);
 }
 
 int cuMulticastGetGranularity(size_t* value, const void*, int) {
@@ -153,23 +153,25 @@ int cuMulticastCreate(CUmemGenericAllocationHandle* handle, const void* property
   if (handle == nullptr || property == nullptr) return 1;
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, static_cast<const char*>(property) + 8, sizeof bytes);
-  return import(handle, bytes);
+  return import_physical(handle, bytes);
 }
-int cuMulticastAddDevice(CUmemGenericAllocationHandle handle, int) { return valid(handle); }
+int cuMulticastAddDevice(CUmemGenericAllocationHandle handle, int) {
+  return valid_physical(handle);
+}
 int cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t, CUmemGenericAllocationHandle,
                        size_t, size_t, unsigned long long) {
-  return valid(handle);
+  return valid_physical(handle);
 }
 int cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, int, size_t,
                           CUmemGenericAllocationHandle, size_t, size_t, unsigned long long) {
-  return valid(handle);
+  return valid_physical(handle);
 }
 int cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t, CUdeviceptr, size_t,
                         unsigned long long) {
-  return valid(handle);
+  return valid_physical(handle);
 }
 int cuMulticastUnbind(CUmemGenericAllocationHandle handle, int, size_t, size_t) {
-  return valid(handle);
+  return valid_physical(handle);
 }
 
 }  // extern "C"
