@@ -58,6 +58,13 @@ def test_the_readme_lists_the_targets_of_make():
     assert sorted(name for name in targets if f"make {name}" not in readme) == []
 
 
+def test_files_that_the_architecture_page_names_exist():
+    page = (ROOT / "docs/architecture.md").read_text()
+    named = re.findall(r"`((?:src|docs|cmake|tools)/[\w/.-]+?)/?`", page)
+    assert len(named) > 60
+    assert not [name for name in named if not any((ROOT / (name + end)).exists() for end in ("", ".h", ".cpp"))]
+
+
 def test_rules_of_cuda_name_tests_that_exist():
     page = (ROOT / "docs/cuda-rules.md").read_text()
     named = re.findall(r"\| `(\w+\.\w+)` \|", page)
