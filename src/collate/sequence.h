@@ -13,6 +13,9 @@ namespace maya::collate {
 // not.
 bool computes_gradients(const Op& op);
 
+// A step boundary that an optimizer reported, as opposed to a profiler or a launcher.
+bool is_update(const trace::Recording& recording, const trace::Record& record);
+
 class Sequence;
 // Backward passes or updates are among the work. PyTorch runs backward passes in a thread of their
 // own.
@@ -26,7 +29,16 @@ class Sequence {
   std::uint32_t record(std::size_t i) const { return record_[i]; }
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
   // Whether those are updates, not just kernels over lists as clipping has them.
-  bool certain_updates() const { return certain_updates_; }
+  bool certain_updates() const { return named_updates_ || certain_updates_ || !said_.empty(); }
+  // Whether they are kernels of a known optimizer.
+  bool named_updates() const { return named_updates_; }
+  // An optimizer of the framework said that it has updated its parameters, whatever kernels it used.
+  struct Said {
+    std::size_t behind{};    // so many symbols
+    std::uint32_t source{};  // which optimizer
+  };
+  // Empty where training goes on long after the last of them, as when the updates are in a graph.
+  const std::vector<Said>& said() const { return said_; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
@@ -53,8 +65,11 @@ class Sequence {
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
   std::vector<std::size_t> weight_{0};                         // likewise
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base
+  void check_said();
+
+  std::vector<Said> said_;
   std::size_t first_heavy_{};
-  bool certain_updates_{};
+  bool certain_updates_{}, named_updates_{};
 };
 
 // How well a list of cuts divides the sequence into equal steps.
