@@ -32,7 +32,8 @@ class Sequence {
   bool certain_updates() const { return named_updates_ || certain_updates_ || !said_.empty(); }
   // Whether they are kernels of a known optimizer.
   bool named_updates() const { return named_updates_; }
-  // An optimizer of the framework said that it has updated its parameters, whatever kernels it used.
+  // An optimizer of the framework said that it has updated its parameters, whatever kernels it
+  // used.
   struct Said {
     std::size_t behind{};    // so many symbols
     std::uint32_t source{};  // which optimizer

@@ -368,10 +368,9 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   const bool died = prediction.out_of_memory && prediction.out_of_memory->during_run &&
                     job.found_by == job::StepsFoundBy::whole_run;
   if (timeline.step_ns > 0 && !died)
-    prediction.step =
-        StepTime{timeline.step_ns / 1e6, timeline.step_low_ns / 1e6, timeline.step_high_ns / 1e6,
-                 static_cast<std::uint32_t>(steps), found_by_name(job.found_by),
-                 each_ms(timeline)};
+    prediction.step = StepTime{timeline.step_ns / 1e6,      timeline.step_low_ns / 1e6,
+                               timeline.step_high_ns / 1e6, static_cast<std::uint32_t>(steps),
+                               found_by_name(job.found_by), each_ms(timeline)};
   prediction.breakdown = mean_breakdown(job, timeline);
   prediction.stages = pipeline_stages(job);
   if (prediction.step) {

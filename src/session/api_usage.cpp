@@ -43,10 +43,10 @@ void note_use(std::string_view what) {
   if (file >= 0) close(file);
   // The optimizer's constructor calls this, so the interpreter's lock is held.
   if (has_python())
-    run_python("address = " +
-                   std::to_string(reinterpret_cast<std::uintptr_t>(&maya_optimizer_updated)) +
-                   "\n" + optimizer_steps,
-               "the updates of optimizers cannot be followed");
+    run_python(
+        "address = " + std::to_string(reinterpret_cast<std::uintptr_t>(&maya_optimizer_updated)) +
+            "\n" + optimizer_steps,
+        "the updates of optimizers cannot be followed");
 }
 
 }  // namespace
