@@ -28,6 +28,7 @@ struct StepTime {
   double ms{}, low_ms{}, high_ms{};  // mean over the measured steps, 80 % interval
   std::uint32_t count{};
   std::string found_by;  // "annotation", "optimizer", "period", "user", "whole_run"
+  std::vector<double> each_ms;  // every detected step, those that are not measured too
 };
 
 // Means over the ranks. compute + exposed_communication + copy + idle = step. host_bound is the

@@ -79,6 +79,34 @@ Cuts cuts_by_whole_updates(const Sequence& sequence, const std::vector<std::size
   return cuts;
 }
 
+// The same from what the optimizers said. Which one it was tells updates apart, where they take
+// turns; where they do so without a rule, the one that updates least often ends the step.
+Cuts cuts_by_said_updates(const Sequence& sequence) {
+  const auto& said = sequence.said();
+  std::vector<Update> updates;
+  std::map<std::uint32_t, Cuts> of_source;
+  std::uint64_t hash{};
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    Cuts& own = of_source[said[i].source];
+    if (own.empty() || sequence.heavy_between(own.back(), said[i].behind) > 0)
+      own.push_back(said[i].behind);
+    hash = mix(hash, said[i].source);
+    if (i + 1 < said.size() && sequence.heavy_between(said[i].behind, said[i + 1].behind) == 0)
+      continue;
+    updates.push_back({said[i].behind, hash});
+    hash = 0;
+  }
+  Cuts cuts;
+  if (const std::size_t round = period(updates); round > 0) {
+    for (std::size_t i = round - 1; i < updates.size(); i += round) cuts.push_back(updates[i].end);
+  } else {
+    for (auto& [source, own] : of_source)
+      if (cuts.size() < 2 || (own.size() >= 2 && own.size() < cuts.size())) cuts = own;
+  }
+  open_first(sequence, cuts);
+  return cuts;
+}
+
 // Symbols [begin, end).
 struct Stretch {
   std::size_t begin{}, end{};
@@ -147,7 +175,8 @@ Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& seque
   // more than one, marks whole steps.
   std::map<std::uint32_t, Cuts> sources;
   for (std::uint32_t i = 0; i < recording.records.size(); ++i)
-    if (recording.records[i].kind == Kind::step_boundary)
+    if (recording.records[i].kind == Kind::step_boundary &&
+        !is_update(recording, recording.records[i]))
       sources[recording.records[i].value].push_back(sequence.at(i));
   Cuts best;
   for (auto& [source, cuts] : sources) {
@@ -159,6 +188,10 @@ Cuts cuts_by_annotation(const trace::Recording& recording, const Sequence& seque
 }
 
 Cuts cuts_by_optimizer(const Sequence& sequence, std::size_t exactly) {
+  if (!sequence.said().empty() && !sequence.named_updates()) {
+    Cuts cuts = cuts_by_said_updates(sequence);
+    if (cuts.size() >= 2 && (exactly == 0 || cuts.size() == exactly + 1)) return cuts;
+  }
   std::vector<std::size_t> at, gaps;
   for (std::size_t i = 0; i < sequence.size(); ++i)
     if (sequence.optimizer(i)) {

@@ -155,6 +155,7 @@ class Pass {
       case Kind::range_push:
       case Kind::range_pop:
       case Kind::mark:
+      case Kind::step_boundary:
       case Kind::event_query:
         return;
       case Kind::launch:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -45,6 +46,7 @@ class Updates {
     return best_ == Rank::named || step->elements >= most_ / 100;
   }
   bool certain() const { return best_ != Rank::one_list; }
+  bool named() const { return best_ == Rank::named; }
 
  private:
   enum class Rank : std::uint8_t { one_list, lists, named };
@@ -73,10 +75,18 @@ bool computes_gradients(const Op& op) {
   return direction || op.name.find("backward") != std::string::npos;
 }
 
+bool is_update(const trace::Recording& recording, const trace::Record& record) {
+  // session/optimizer_steps.py; behind it stands which one it is.
+  constexpr std::string_view source = "optimizer ";
+  return record.kind == Kind::step_boundary && record.value < recording.strings.size() &&
+         recording.strings[record.value].starts_with(source);
+}
+
 Sequence::Sequence(const trace::Recording& recording) {
   std::vector<Symbol> ops, graphs;
   Updates updates(recording.ops);
   certain_updates_ = updates.certain();
+  named_updates_ = updates.named();
   for (const Op& op : recording.ops)
     ops.push_back(
         {hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work), computes_gradients(op)});
@@ -110,19 +120,42 @@ Sequence::Sequence(const trace::Recording& recording) {
   }
   bool found = false;
   for (std::uint32_t i = 0; i < recording.records.size(); ++i) {
-    const Symbol* s = of_record(recording.records[i]);
+    const trace::Record& r = recording.records[i];
+    if (is_update(recording, r)) said_.push_back({record_.size(), r.value});
+    const Symbol* s = of_record(r);
     if (s == nullptr) continue;
     if (s->heavy && !found) first_heavy_ = record_.size(), found = true;
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
     gradient_.push_back(s->gradient);
-    thread_.push_back(recording.records[i].thread);
+    thread_.push_back(r.thread);
     heavy_.push_back(heavy_.back() + s->heavy);
     weight_.push_back(weight_.back() + s->weight);
     exact_.push_back(exact_.back() * base + s->exact);
     shape_.push_back(shape_.back() * base + s->shape);
     power_.push_back(power_.back() * base);
   }
+  check_said();
+}
+
+// Each update follows a backward pass. Several passes' worth of gradients behind the last one:
+// updates go on where nobody says so.
+void Sequence::check_said() {
+  if (said_.empty() || size() == 0) return said_.clear();
+  const std::uint16_t program = thread(first_heavy_);
+  auto gradients = [&](std::size_t begin, std::size_t end) {
+    std::size_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i)
+      if (gradient(i) || (heavy(i) && thread(i) != program)) sum += weight_between(i, i + 1);
+    return sum;
+  };
+  std::size_t begin = 0, most = 0;
+  for (const Said& update : said_) {
+    most = std::max(most, gradients(begin, update.behind));
+    begin = update.behind;
+  }
+  constexpr std::size_t passes = 2;
+  if (gradients(begin, size()) > passes * most) said_.clear();
 }
 
 std::size_t Sequence::at(std::uint32_t record) const {

@@ -14,6 +14,9 @@ namespace maya::collate {
 // its name (compiled kernels). Matrix products look the same in both passes.
 bool computes_gradients(const Op& op);
 
+// A step boundary that an optimizer reported, as opposed to a profiler or a launcher.
+bool is_update(const trace::Recording& recording, const trace::Record& record);
+
 class Sequence;
 // Whether the work contains backward passes or updates. PyTorch runs backward passes in a thread of
 // their own.
@@ -28,7 +31,17 @@ class Sequence {
   bool optimizer(std::size_t i) const { return optimizer_[i]; }
   // Whether these symbols are certainly updates. Other work, like clipping, uses multi-tensor
   // kernels too.
-  bool certain_updates() const { return certain_updates_; }
+  bool certain_updates() const { return named_updates_ || certain_updates_ || !said_.empty(); }
+  // Whether they are kernels of a known optimizer.
+  bool named_updates() const { return named_updates_; }
+  // An optimizer of the framework reported that it has updated its parameters, with whatever
+  // kernels.
+  struct Said {
+    std::size_t behind{};    // number of symbols before the report
+    std::uint32_t source{};  // which optimizer
+  };
+  // Empty if training continues long after the last report, as when the updates are in a graph.
+  const std::vector<Said>& said() const { return said_; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
@@ -56,8 +69,11 @@ class Sequence {
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
   std::vector<std::size_t> weight_{0};                         // likewise
   std::vector<std::uint64_t> exact_{0}, shape_{0}, power_{1};  // prefix hashes, powers of the base
+  void check_said();
+
+  std::vector<Said> said_;
   std::size_t first_heavy_{};
-  bool certain_updates_{};
+  bool certain_updates_{}, named_updates_{};
 };
 
 // How well a list of cuts divides the sequence into equal steps.

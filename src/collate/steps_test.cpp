@@ -173,6 +173,39 @@ TEST(Steps, UpdateOnTheHostIsCertainAndMicroBatchIsNot) {
   }
 }
 
+// Two optimizers without kernels of their own, one of which computes products for its updates.
+TEST(Steps, ByWhatOptimizersSay) {
+  WrittenOut w;
+  initialize(w.r);
+  const auto adam = w.r.string("optimizer DistAdam 0"), muon = w.r.string("optimizer Muon 1");
+  for (int s = 0; s < 6; ++s) {
+    for (int b = 0; b < 2; ++b) w.train();
+    w.update();
+    // Called once for each of its parts.
+    for (int part = 0; part < 3; ++part)
+      w.r.kernel(1, "part").add(trace::Kind::step_boundary, adam);
+    gemm(w.r, 30).kernel(2, "apply").add(trace::Kind::step_boundary, muon);
+  }
+  job::Job job = found(w.r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 6u);
+  EXPECT_TRUE(collate::steady_steps(w.r.done()).certain);
+}
+
+// The first updates are made call by call, then they are in the graph that is launched.
+TEST(Steps, WhatOptimizersSaidBeforeAGraphTellsNothing) {
+  WrittenOut w;
+  initialize(w.r);
+  const auto source = w.r.string("optimizer SGD 0");
+  for (int s = 0; s < 12; ++s) {
+    w.train(), w.update();
+    if (s < 2) w.r.add(trace::Kind::step_boundary, source);
+  }
+  job::Job job = found(w.r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::backward);
+  EXPECT_EQ(job.steps(), 12u);
+}
+
 TEST(Steps, ByBackwardPassWithGradientAccumulation) {
   for (int evaluations : {0, 3}) {
     WrittenOut w;

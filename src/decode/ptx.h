@@ -147,6 +147,7 @@ struct Instruction {
   Mode mode{Mode::none};
   bool exact{true};  // its arithmetic is all in its code and types: no saturation, no halves
   bool wraps{}, leftward{};  // shf
+  bool ordered{};            // a load behind which other blocks' writes can be seen: acquire
   bool steers{};             // a load whose value reaches the predicate of a branch
   bool bounds_loop{};        // a minimum whose value reaches the predicate of a loop
   Argument arguments[6];

@@ -35,27 +35,56 @@ bool Machine::run(Effects& effects) {
   const std::uint64_t threads = std::uint64_t{g.block[0]} * g.block[1] * g.block[2];
   const std::uint64_t blocks = g.blocks();
   if (program_.unknown_opcodes > 0 || threads == 0 || threads > 1024 || blocks == 0 ||
-      blocks > most_threads || blocks * threads > most_threads)
+      blocks > most_blocks)
     return false;
   lanes_.resize(threads);
-  // A few blocks first: where none of them writes anything known, the others hardly will.
-  constexpr std::uint64_t few = 4;
-  std::vector<std::uint32_t> order;
-  if (blocks > 2 * few)
-    for (std::uint64_t i = 0; i < few; ++i)
-      order.push_back(static_cast<std::uint32_t>(i * (blocks - 1) / (few - 1)));
-  const std::size_t probes = order.size();
-  for (std::uint32_t i = 0; i < blocks; ++i)
-    if (std::find(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(probes), i) ==
-        order.begin() + static_cast<std::ptrdiff_t>(probes))
-      order.push_back(i);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (!run_block(order[i])) return false;
-    if (i + 1 == probes && !global_.wrote_known()) return false;
-  }
-  global_.effects(effects);
+  meets_blocks_ = std::any_of(
+      program_.code.begin(), program_.code.end(),
+      [](const Instruction& in) { return in.code == Code::atomic_global || in.ordered; });
+  const bool good = run_some(blocks);
   effects.steps = steps_;
+  if (good) global_.effects(effects);
+  return good;
+}
+
+bool Machine::run_some(std::uint64_t blocks) {
+  // Blocks that wait for others wait for those in front of them.
+  constexpr std::uint64_t few = 4;
+  if (meets_blocks_ || blocks <= 2 * few) {
+    for (std::uint32_t i = 0; i < blocks; ++i)
+      if (!run_block(i)) return false;
+    return true;
+  }
+  // A few blocks first: where none of them writes anything known, the others hardly will.
+  std::vector<std::uint32_t> probes;
+  for (std::uint64_t i = 0; i < few; ++i) {
+    probes.push_back(static_cast<std::uint32_t>(i * (blocks - 1) / (few - 1)));
+    if (!run_block(probes.back())) return false;
+  }
+  if (!global_.wrote_known()) return false;
+  // Those of the others that the limit allows.
+  const std::uint64_t each = std::max<std::uint64_t>(1, steps_ / few * 5 / 4);
+  const std::uint64_t affordable = (most_steps - std::min(steps_, most_steps)) / each;
+  const std::uint64_t stride = (blocks + affordable) / std::max<std::uint64_t>(1, affordable);
+  for (std::uint64_t i = stride > 1 ? stride / 2 : 0; i < blocks;
+       i += std::max<std::uint64_t>(1, stride)) {
+    const auto block = static_cast<std::uint32_t>(i);
+    if (std::find(probes.begin(), probes.end(), block) != probes.end()) continue;
+    if (!run_block(block)) return false;
+  }
+  if (stride > 1) forget_outputs();
   return true;
+}
+
+// What the blocks that were not run write is not known.
+void Machine::forget_outputs() {
+  const std::vector<bool> read_only = read_only_parameters(program_);
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    if (arguments_[i].root < 0 || (i < read_only.size() && read_only[i])) continue;
+    std::uint64_t base = 0;
+    std::memcpy(&base, launch_.arguments[i], 8);
+    global_.forget(base);
+  }
 }
 
 bool Machine::run_block(std::uint32_t block) {
@@ -209,9 +238,10 @@ bool Machine::load(const Instruction& in, bool certain) {
     forget(to);
     return true;
   }
+  if (in.ordered) global_.order(block_);
   auto element = [&](std::uint64_t i) {
     const std::uint64_t address = at.bits + i * static_cast<std::uint64_t>(size);
-    Value v = in.space == Space::global ? global_.load(address, size, block_, false)
+    Value v = in.space == Space::global ? global_.load(address, size, block_, in.ordered)
                                         : shared_.load(address, size);
     if (v.known && in.type.is_signed)
       v.bits = static_cast<std::uint64_t>(Thread::extend(v.bits, size));
@@ -270,6 +300,7 @@ bool Machine::atomic(const Instruction& in, bool certain) {
     if (result) forget(in.arguments[0]);
     return true;
   }
+  if (!shared) global_.order(block_);
   Value before = shared ? shared_.load(at.bits, size) : global_.load(at.bits, size, block_, true);
   Value after;
   if (in.mode == Mode::compare_exchange) {

@@ -2,7 +2,8 @@
 //
 // Each thread runs until it must meet others: at a shuffle, a vote or a barrier. When all threads
 // of the warp or block are there, they go on. A branch that depends on an unknown value, threads
-// that part ways before a meeting, memory of nobody and too much work end the run without a result.
+// that part ways before a meeting and memory of nobody end the run without a result. Of a launch
+// that is too much work, some blocks are run, evenly spread, and what the others write is unknown.
 #pragma once
 
 #include <array>
@@ -32,8 +33,8 @@ class Machine {
 
  private:
   static constexpr std::uint32_t warp_size = 32;
-  static constexpr std::uint64_t most_steps = 1000000;
-  static constexpr std::uint64_t most_threads = 1 << 16;
+  static constexpr std::uint64_t most_steps = 16000000;
+  static constexpr std::uint64_t most_blocks = 1 << 20;
 
   enum class Where : std::uint8_t { running, at_warp, at_block, done };
   struct Lane {
@@ -43,6 +44,8 @@ class Machine {
     Where where{Where::running};
   };
 
+  bool run_some(std::uint64_t blocks);
+  void forget_outputs();
   bool run_block(std::uint32_t block);
   bool run_lane(Lane& lane);
   // One instruction that needs no other thread; false: the run has no result.
@@ -72,6 +75,7 @@ class Machine {
   std::vector<Lane> lanes_;
   std::uint32_t block_{};
   std::uint64_t steps_{};
+  bool meets_blocks_{};  // blocks look at what others wrote
 };
 
 // What an atomic operation or a reduction over a warp makes of two integers.

@@ -28,7 +28,9 @@ Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, 
     if (found != lines_.end() && (found->second.written >> place & 1)) {
       const Line& line = found->second;
       if (!(line.known >> place & 1)) return v;
-      if (!atomic && line.writer[place / word] != block + 1) return v;
+      const std::uint32_t writer = line.writer[place / word];
+      const bool waited = ordered_ == block + 1 && writer != several;
+      if (!atomic && writer != block + 1 && !waited) return v;
       out[i] = line.data[place];
     } else {
       const void* from = launch_.known ? launch_.known(at, 1) : nullptr;
@@ -68,6 +70,11 @@ void GlobalMemory::blur(std::uint64_t address) {
     behind_.push_back(address);
 }
 
+void GlobalMemory::forget(std::uint64_t address) {
+  if (std::find(forgotten_.begin(), forgotten_.end(), address) == forgotten_.end())
+    forgotten_.push_back(address);
+}
+
 // In the same stretch of known bytes as something that was written at an unknown place.
 bool GlobalMemory::blurred(std::uint64_t address, int bytes) const {
   constexpr std::uint64_t furthest = 1 << 20;
@@ -96,6 +103,7 @@ void GlobalMemory::effects(Effects& to) const {
     }
   }
   to.behind = behind_;
+  to.behind.insert(to.behind.end(), forgotten_.begin(), forgotten_.end());
 }
 
 Value SharedMemory::load(std::uint64_t address, int bytes) const {

@@ -13,7 +13,8 @@
 namespace maya::decode::ptx {
 
 // Global memory. Blocks run in no particular order on a GPU: a block that reads what another one
-// wrote in the same launch gets an unknown value, unless both use atomic operations.
+// wrote in the same launch gets an unknown value, unless both use atomic operations, or it has
+// waited for the other one before (a scan that looks back at the blocks in front of it).
 class GlobalMemory {
  public:
   explicit GlobalMemory(const Launch& launch) : launch_(launch) {}
@@ -22,8 +23,13 @@ class GlobalMemory {
   Value load(std::uint64_t address, int bytes, std::uint32_t block, bool atomic);
   // False: nobody's memory.
   bool store(std::uint64_t address, int bytes, const Value& value, std::uint32_t block);
+  // The block has looked at what others wrote with an acquiring or atomic operation.
+  void order(std::uint32_t block) { ordered_ = block + 1; }
   // Something was written somewhere behind this address.
   void blur(std::uint64_t address);
+  // Something may have been written behind this address, but not where this launch's known bytes
+  // are: other blocks did.
+  void forget(std::uint64_t address);
 
   bool wrote_known() const { return wrote_known_; }
   void effects(Effects& to) const;
@@ -40,7 +46,8 @@ class GlobalMemory {
 
   const Launch& launch_;
   std::unordered_map<std::uint64_t, Line> lines_;
-  std::vector<std::uint64_t> behind_;
+  std::vector<std::uint64_t> behind_, forgotten_;
+  std::uint32_t ordered_{};
   bool wrote_known_{};
 };
 

@@ -68,6 +68,8 @@ void load(Opcode& op) {
                                                                         : Code::load_global;
   op.in.space = space_of(op);
   op.in.bytes = op.in.type.bytes * op.in.vector;
+  op.in.ordered = op.in.code == Code::load_global &&
+                  (op.has("acquire") || op.has("relaxed") || op.has("volatile"));
 }
 
 void store(Opcode& op) {

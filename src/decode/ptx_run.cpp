@@ -108,22 +108,32 @@ Totals count(const Program& program, const Launch& launch) {
   bool every_thread = picks.size() == block_threads;
 
   Counts counts;
-  for (std::size_t z = 0; z < axes[2].at.size(); ++z)
-    for (std::size_t y = 0; y < axes[1].at.size(); ++y)
-      for (std::size_t x = 0; x < axes[0].at.size(); ++x) {
-        double weight = axes[0].weight[x] * axes[1].weight[y] * axes[2].weight[z];
-        double elected = weight;
-        weight *= static_cast<double>(block_threads) / static_cast<double>(picks.size());
-        Summary one;
-        bool same = true;
-        for (std::size_t i = 0; i < picks.size(); ++i) {
-          Summary s = thread.run({axes[0].at[x], axes[1].at[y], axes[2].at[z]},
-                                 coordinates(picks[i]), weight, elected, counts);
-          if (i == 0) one = s;
-          same &= s == one;
+  auto run_all = [&] {
+    counts = Counts{};
+    for (std::size_t z = 0; z < axes[2].at.size(); ++z)
+      for (std::size_t y = 0; y < axes[1].at.size(); ++y)
+        for (std::size_t x = 0; x < axes[0].at.size(); ++x) {
+          double weight = axes[0].weight[x] * axes[1].weight[y] * axes[2].weight[z];
+          double elected = weight;
+          weight *= static_cast<double>(block_threads) / static_cast<double>(picks.size());
+          Summary one;
+          bool same = true;
+          for (std::size_t i = 0; i < picks.size(); ++i) {
+            Summary s = thread.run({axes[0].at[x], axes[1].at[y], axes[2].at[z]},
+                                   coordinates(picks[i]), weight, elected, counts);
+            if (i == 0) one = s;
+            same &= s == one;
+          }
+          if (!same && !every_thread) counts.exact = false;
         }
-        if (!same && !every_thread) counts.exact = false;
-      }
+  };
+  run_all();
+  // A mask and its transpose: where some blocks loop over rows that are known and others over
+  // columns that are not, the columns have as many entries as the rows.
+  if (counts.bounded_loops > 0 && counts.known_loops > 0) {
+    thread.expect_share(counts.known_shares / counts.known_loops);
+    run_all();
+  }
   for (const Axis& a : axes)
     if (a.sampled) counts.exact = false;
 

@@ -40,10 +40,13 @@ DONE:
 
 std::array<std::int32_t, 8> counts{1, 2, 3, 4, 5, 6, 7, 8};
 bool known{};
+unsigned entries{};  // that are known, one bit each
 
 const void* known_at(std::uint64_t address, std::uint64_t bytes) {
   auto begin = reinterpret_cast<std::uint64_t>(counts.data());
   if (!known || address < begin || address + bytes > begin + sizeof counts) return nullptr;
+  for (std::uint64_t i = (address - begin) / 4; i < (address + bytes - begin + 3) / 4; ++i)
+    if ((entries >> i & 1) == 0) return nullptr;
   return reinterpret_cast<const void*>(address);
 }
 std::uint64_t extent(std::uint64_t address) { return address > 0xffff ? 1 << 20 : 0; }
@@ -52,6 +55,7 @@ class Steering : public ::testing::Test {
  protected:
   void SetUp() override {
     known = true;
+    entries = 0xff;
     counts = {1, 2, 3, 4, 5, 6, 7, 8};
     kernel.mangled = "masked";
     kernel.ptx = masked;
@@ -96,6 +100,32 @@ TEST_F(Steering, UnknownCountsAreHalfOfTheBoundAndSaySo) {
   EXPECT_EQ(work.flops, 2 * 32 * 8 * 16 / 2);
   EXPECT_EQ(work.loops, Loops::assumed);
   EXPECT_FALSE(work.exact);
+}
+
+TEST_F(Steering, TheNearestKnownCountStandsForUnknownOnes) {
+  entries = 1 << 2 | 1 << 6;
+  TritonKernel work = decode();
+  EXPECT_EQ(work.flops, 2 * 32 * (5 * 3 + 3 * 7));
+  EXPECT_FALSE(work.exact);
+  auto before = key();
+  counts[0] = 5;  // nobody knows
+  EXPECT_EQ(key(), before);
+  counts[6] = 3;
+  EXPECT_NE(key(), before);
+}
+
+// Half of the blocks look at another list, which is not known: the columns of the mask.
+TEST_F(Steering, UnknownCountsAreLikeTheKnownOnesOfTheSameLaunch) {
+  std::string text(masked);
+  const std::string_view place = "  mul.wide.s32 %rd3, %r1, 4;";
+  text.replace(
+      text.find(place), place.size(),
+      "  setp.lt.s32 %p3, %r1, 4;\n  selp.b64 %rd1, %rd1, %rd2, %p3;\n" + std::string(place));
+  kernel.ptx = text;
+  decoder = prepare(kernel);
+  TritonKernel work = decode();
+  EXPECT_EQ(work.flops, 2 * 32 * 2 * (1 + 2 + 3 + 4));
+  EXPECT_EQ(work.loops, Loops::assumed);
 }
 
 TEST_F(Steering, UnknownCountsWithoutABoundSaySo) {

@@ -174,6 +174,8 @@ void Thread::step(const Instruction& in, bool certain) {
           in.bounds_loop && x.known != y.known && (x.known ? y : x).loaded) {
         set(a[0], assumed_count(x.known ? x : y, in), certain);
         break;
+      } else if (in.bounds_loop && in.code == Code::min && x.known && y.known) {
+        note_count(x, y, in);
       }
       binary([&](std::uint64_t x, std::uint64_t y) {
         bool less =

@@ -193,7 +193,15 @@ Value Thread::steering(const Value& at, const Instruction& in) {
   if (at.bits < base || at.bits - base >= most) return v;
   std::uint64_t& reach = counts_->steered_by[static_cast<std::size_t>(at.root)];
   reach = std::max(reach, at.bits - base + static_cast<std::uint64_t>(size));
-  const void* bytes = launch_.known(at.bits, static_cast<std::uint64_t>(size));
+  const auto step = static_cast<std::uint64_t>(size);
+  const void* bytes = launch_.known(at.bits, step);
+  // Large masks are known here and there: the nearest entry stands for the others.
+  constexpr std::uint64_t furthest = 64;
+  for (std::uint64_t i = 1; i <= furthest && bytes == nullptr; ++i) {
+    if (at.bits - base >= i * step) bytes = launch_.known(at.bits - i * step, step);
+    if (bytes == nullptr) bytes = launch_.known(at.bits + i * step, step);
+    if (bytes != nullptr) counts_->exact = false;
+  }
   if (bytes == nullptr) return v;
   std::memcpy(&v.bits, bytes, static_cast<std::size_t>(size));
   if (in.type.is_signed) v.bits = static_cast<std::uint64_t>(extend(v.bits, size));
@@ -207,9 +215,26 @@ Value Thread::assumed_count(const Value& bound, const Instruction& in) {
   std::int64_t most = extend(bound.bits, in.type.bytes);
   ++counts_->bounded_loops;
   counts_->exact = false;
+  if (share_ >= 0) {
+    carried_ += share_ * static_cast<double>(std::max<std::int64_t>(most, 0));
+    // Loops that check their count at the end run at least once.
+    const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>(carried_));
+    carried_ -= static_cast<double>(count);
+    v.bits = static_cast<std::uint64_t>(std::min(count, std::max<std::int64_t>(most, 1)));
+    return v;
+  }
   v.bits = static_cast<std::uint64_t>(
       std::clamp<std::int64_t>(most / 2 / bounded_loops_, 1, std::max<std::int64_t>(1, most)));
   return v;
+}
+
+void Thread::note_count(const Value& x, const Value& y, const Instruction& in) {
+  const std::int64_t a = extend(x.bits, in.type.bytes), b = extend(y.bits, in.type.bytes);
+  const std::int64_t count = std::min(a, b), bound = std::max(a, b);
+  if (bound <= 0 || weight_ <= 0) return;
+  counts_->known_shares +=
+      static_cast<double>(std::max<std::int64_t>(count, 0)) / static_cast<double>(bound);
+  ++counts_->known_loops;
 }
 
 }  // namespace maya::decode::ptx

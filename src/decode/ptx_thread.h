@@ -34,6 +34,9 @@ struct Counts {
   bool exact{true};
   bool complete{true};  // false: the step limit cut it off
   int bounded_loops{};  // loops whose count was taken from their bound
+  // Of loops whose count is known: what share of its bound it is, added up.
+  double known_shares{};
+  int known_loops{};
   bool unknown_loops{};
   std::array<std::uint64_t, max_roots> steered_by{};  // bytes behind a parameter
 
@@ -86,6 +89,8 @@ class Thread {
 
   // Loops of unknown count that a thread goes through, for sharing out what is assumed of them.
   void expect_bounded_loops(int n) { bounded_loops_ = std::max(1, n); }
+  // What share of its bound such a count is taken for; < 0: half, shared out.
+  void expect_share(double share) { share_ = share; }
 
   // `weight`: threads this one stands for; `elected_weight`: blocks, for work that one thread of a
   // warp issues for all (bulk copies, tcgen05): the sample holds every warp's first lane.
@@ -196,6 +201,7 @@ class Thread {
   Value steering(const Value& at, const Instruction& in);
   // What the smaller of an unknown loaded number and a known one is taken for.
   Value assumed_count(const Value& bound, const Instruction& in);
+  void note_count(const Value& x, const Value& y, const Instruction& in);
 
   // x & 0 and x | all ones are known even if x is not; predicates use this for masks.
   void known_zero(const Instruction& in, bool certain);
@@ -216,6 +222,7 @@ class Thread {
   std::uint64_t limit_;
   std::uint64_t steps_{};
   int bounded_loops_{1};
+  double share_{-1}, carried_{};  // carried: what rounding has left
   std::array<std::uint32_t, 3> block_{}, thread_{};
   double weight_{1};
   Counts* counts_{};

@@ -22,9 +22,20 @@ class FromPtx : public Decoder, public Executable {
   std::vector<KeyPart> narrow;
   // Bytes behind each parameter that decided branches of the launches so far: part of the key.
   mutable std::vector<std::uint64_t> steered_by;
+  mutable std::uint64_t spent{};   // instructions that were run
+  mutable std::uint64_t wasted{};  // launches in a row that cost much and told nothing
 
+  // The limits go by instructions, not by time, so that every run of a program knows the same.
   bool execute(const Launch& launch, Effects& effects) const override {
-    return knowable.stores && ptx::Machine(*program, launch).run(effects);
+    constexpr std::uint64_t all_launches = 2'000'000'000, costly = 1'000'000, in_vain = 3;
+    if (!knowable.stores || spent > all_launches || wasted == in_vain) return false;
+    const bool good = ptx::Machine(*program, launch).run(effects);
+    spent += effects.steps;
+    if (good)
+      wasted = 0;
+    else if (effects.steps > costly)
+      ++wasted;
+    return good;
   }
 
   // Kernels that write values of their own, constants and places, into small tensors.
@@ -56,17 +67,30 @@ class FromPtx : public Decoder, public Executable {
     }
     for (std::size_t i = 0; i < steered_by.size(); ++i) {
       if (steered_by[i] == 0 || launch.known == nullptr || used + 8 > capacity) continue;
-      const auto* bytes = static_cast<const std::byte*>(launch.known(a.pointer(i), steered_by[i]));
-      std::uint64_t hash = 0;
-      if (bytes != nullptr) {
-        hash = 0xcbf29ce484222325ULL;
-        for (std::uint64_t at = 0; at < steered_by[i]; ++at)
-          hash = (hash ^ static_cast<std::uint8_t>(bytes[at])) * 0x100000001b3ULL;
-      }
+      const std::uint64_t hash = hash_known(launch, a.pointer(i), steered_by[i]);
       std::memcpy(out + used, &hash, 8);
       used += 8;
     }
     return used;
+  }
+
+  // Of those bytes that are known; 0: none is.
+  static std::uint64_t hash_known(const Launch& launch, std::uint64_t from, std::uint64_t bytes) {
+    std::uint64_t hash = 0xcbf29ce484222325ULL;
+    bool any = false;
+    auto add = [&](const void* data, std::uint64_t count) {
+      const auto* at = static_cast<const std::uint8_t*>(data);
+      for (std::uint64_t i = 0; i < count; ++i) hash = (hash ^ at[i]) * 0x100000001b3ULL;
+      any = true;
+    };
+    if (const void* all = launch.known(from, bytes)) {
+      add(all, bytes);
+    } else {
+      constexpr std::uint64_t entry = 4, most = 4096;
+      for (std::uint64_t at = 0; at + entry <= std::min(bytes, most); at += entry)
+        if (const void* one = launch.known(from + at, entry)) add(one, entry);
+    }
+    return any ? hash : 0;
   }
 
   Decoded decode(const Launch& launch) const override {

@@ -20,6 +20,13 @@
 namespace maya::report {
 namespace {
 
+std::vector<double> each_ms(const simulate::Timeline& timeline) {
+  std::vector<double> each;
+  for (const simulate::Step& step : timeline.steps)
+    each.push_back(static_cast<double>(step.end_ns - step.start_ns) / 1e6);
+  return each;
+}
+
 constexpr std::size_t most_ops = 50, most_unknown_kernels = 20;
 // The recorder's warning for host reads of results that were not computed.
 constexpr std::string_view unknown_reads =
@@ -363,9 +370,9 @@ Prediction predict(const job::Job& job, const simulate::Timeline& timeline, cons
   const bool died = prediction.out_of_memory && prediction.out_of_memory->during_run &&
                     job.found_by == job::StepsFoundBy::whole_run;
   if (timeline.step_ns > 0 && !died)
-    prediction.step =
-        StepTime{timeline.step_ns / 1e6, timeline.step_low_ns / 1e6, timeline.step_high_ns / 1e6,
-                 static_cast<std::uint32_t>(steps), found_by_name(job.found_by)};
+    prediction.step = StepTime{timeline.step_ns / 1e6,      timeline.step_low_ns / 1e6,
+                               timeline.step_high_ns / 1e6, static_cast<std::uint32_t>(steps),
+                               found_by_name(job.found_by), each_ms(timeline)};
   prediction.breakdown = mean_breakdown(job, timeline);
   prediction.stages = pipeline_stages(job);
   if (prediction.step) {
