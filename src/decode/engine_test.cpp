@@ -110,5 +110,30 @@ TEST(Engine, CacheWriteMovesKeysAndValuesOfEachToken) {
   EXPECT_EQ(work.bytes_written, work.elements);
 }
 
+TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
+  struct Signals {
+    char bytes[64];
+  };
+  Kernel kernel;
+  kernel.mangled = "_Z6kernel";
+  kernel.demangled =
+      "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, vllm::RankSignals, "
+      "vllm::Signal*, __nv_bfloat16*, int, int)";
+  kernel.parameter_sizes = {8, 64, 8, 8, 4, 4};
+  kernel.parameter_offsets = {0, 8, 72, 80, 88, 92};
+  std::uint64_t address = 0x7f0000000000;
+  Signals signals{};
+  int rank = 1, packs = 5120;
+  void* arguments[] = {&address, &signals, &address, &address, &rank, &packs};
+  const auto decoder = prepare(kernel);
+  EXPECT_EQ(decoder->members(), 2);
+  const Decoded d =
+      decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
+  const auto& work = std::get<Collective>(d.op.work);
+  EXPECT_EQ(work.kind, CollectiveKind::all_reduce);
+  EXPECT_EQ(work.bytes, 5120 * 16);
+  EXPECT_EQ(work.dtype, DType::bf16);
+}
+
 }  // namespace
 }  // namespace maya::decode

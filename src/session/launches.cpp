@@ -301,6 +301,28 @@ LaunchLock& launch_lock() {
   return lock;
 }
 
+namespace {
+
+// A kernel in which ranks wait for each other is recorded as a collective of a communicator with as
+// many members: engines make one for the same ranks beside their own kernels. Without one nobody
+// can tell who they are.
+trace::Record record_of(const Function& function, std::uint32_t op) {
+  trace::Record record{};
+  record.kind = trace::Kind::launch;
+  record.value = op;
+  if (function.members == 0) [[likely]]
+    return record;
+  if (auto communicator = state().recorder.latest_communicator(function.members)) {
+    record.kind = trace::Kind::collective;
+    record.aux = *communicator;
+  } else {
+    state().recorder.warning("all-reduce kernels of ranks that share no communicator");
+  }
+  return record;
+}
+
+}  // namespace
+
 int launch(Function& function, const Geometry& geometry, void* const* arguments,
            void* stream_handle) {
   Stream* stream = nullptr;
@@ -309,15 +331,13 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
   if (int error = check_geometry(geometry)) return error;
   if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
   const std::uint32_t op = op_of_launch(function, geometry, arguments, stream->capture == nullptr);
+  const trace::Record record = record_of(function, op);
   if (stream->capture != nullptr) {
-    trace::Record record{};
-    record.kind = trace::Kind::launch;
-    record.value = op;
     Node* node = capture_node(*stream, NodeType::kernel, record);
     if (node == nullptr) return code::capture_invalidated;
     return node_kernel(*node, function, geometry, arguments);
   }
-  return enqueue(*stream, trace::Kind::launch, op);
+  return enqueue(*stream, record.kind, op, 0, record.aux);
 }
 
 std::uint32_t op_of_replay(Function& function, const Geometry& geometry, void* const* arguments) {
