@@ -13,7 +13,8 @@ constexpr Prepare families[] = {
     prepare_copy,        prepare_index,       prepare_embedding,    prepare_loss,
     prepare_random,      prepare_sort,        prepare_scan,         prepare_cub,
     prepare_pool,        prepare_grouped,     prepare_gemm,         prepare_package,
-    prepare_engine,      prepare_peer_reduce, prepare_signature,    prepare_triton,
+    prepare_engine,      prepare_peer_reduce, prepare_flashinfer,   prepare_signature,
+    prepare_triton,
 };
 
 // Only where the name lists exactly the parameters the code has.

@@ -1,6 +1,6 @@
-// All-reduce in one kernel over memory of the other GPUs (IPC handles), as vLLM and SGLang launch it
-// in place of NCCL's for small tensors. Each rank launches the same kernel, and the kernels wait for
-// each other: it is a collective, and its time is the network's to tell.
+// All-reduce in one kernel over memory of the other GPUs (IPC handles), as vLLM and SGLang launch
+// it in place of NCCL's for small tensors. Each rank launches the same kernel, and the kernels wait
+// for each other: it is a collective, and its time is the network's to tell.
 #include <cstdlib>
 
 #include "decode/rule.h"
