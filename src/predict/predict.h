@@ -53,7 +53,7 @@ struct Outcome {
   std::string serving;  // JSON (serving.h); empty: no client of a serving engine measured anything
 
   report::PageData page() const {
-    return {prediction, job, timeline, cluster, code, memory, what_ifs};
+    return {prediction, job, timeline, cluster, code, memory, what_ifs, serving};
   }
 };
 

@@ -304,6 +304,7 @@ std::string html_page(const PageData& data) {
       {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
       {"pipeline", pipeline_json(data)},
       {"what_if", what_ifs_json(data)},
+      {"serving", data.serving.empty() ? Json() : Json::parse(data.serving, nullptr, false)},
       {"gpu", gpu_json(data.cluster.gpu)}};
   // Inside <script> a "<" could begin its end: kernel names are the program's, not ours. In JSON it
   // stands only within strings.
