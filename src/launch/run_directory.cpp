@@ -47,11 +47,10 @@ constexpr const char* manifest_title =
 
 // Written by the launcher and by verbs, or by processes of the run before any of them has a rank.
 // Recordings are not here: each process lists its own.
-constexpr const char* fixed_names[] = {"run.toml",         "device.txt",      "notes.txt",
-                                       "unreached.txt",    "prediction.json", "report.html",
-                                       "timeline.pftrace", "serving.json",    "stop",
-                                       "first.maya",       "exchange/",       "ptx/",
-                                       "caches/"};
+constexpr const char* fixed_names[] = {
+    "run.toml",    "device.txt",       "notes.txt",    "unreached.txt", "prediction.json",
+    "report.html", "timeline.pftrace", "serving.json", "ended.txt",     "stop",
+    "first.maya",  "exchange/",        "ptx/",         "caches/"};
 
 std::string read_small(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
