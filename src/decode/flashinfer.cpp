@@ -47,8 +47,8 @@ Made rotary(const Kernel& kernel, const Name& name, DType t) {
   });
 }
 
-// …(probabilities or logits, …, unsigned vocabulary, …), a block a sequence. Kernels that look for a
-// threshold read their row several times, mostly from the cache.
+// …(probabilities or logits, …, unsigned vocabulary, …), a block a sequence. Kernels that look for
+// a threshold read their row several times, mostly from the cache.
 Made sampling(const Kernel& kernel, const Name& name) {
   const auto sizes = positions(name, "unsigned int");
   if (sizes.empty()) return nullptr;

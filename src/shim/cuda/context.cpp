@@ -12,6 +12,7 @@
 #include "session/calls.h"
 #include "session/errors.h"
 #include "session/handles.h"
+#include "shim/cuda/context_storage.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -150,7 +151,12 @@ int cuDevicePrimaryCtxRetain(CUcontext* context, int device) {
 }
 int cuDevicePrimaryCtxRelease_v2(int device) { return checked(device); }
 int cuDevicePrimaryCtxRelease(int device) { return checked(device); }
-int cuDevicePrimaryCtxReset_v2(int device) { return checked(device); }
+int cuDevicePrimaryCtxReset_v2(int device) {
+  if (int error = checked(device)) return error;
+  shim::cuda::empty_context(primary(device));
+  return 0;
+}
+int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxReset_v2(device); }
 int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned) { return checked(device); }
 int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   if (int error = checked(device)) return error;
@@ -181,6 +187,7 @@ int cuCtxCreate_v4(CUcontext* context, void*, unsigned flags, int device) {
 int cuCtxDestroy_v2(CUcontext context) {
   const Context* own = find(context);
   if (own == nullptr || own->is_primary) return invalid_context;
+  shim::cuda::empty_context(context);
   std::erase(stack(), context);
   make_current(current());
   return session::drop_handle<Context>(context) ? 0 : invalid_context;
