@@ -143,8 +143,6 @@ class Decoder {
   virtual std::int64_t elements(const Launch&) const { return INT64_MAX; }
   // One per parameter, where the code tells more than the types of its parameters; else empty.
   virtual std::vector<bool> read_only() const { return {}; }
-  // Ranks whose launches of this kernel wait for each other; its op is a Collective then. 0: none.
-  virtual int members() const { return 0; }
 };
 
 // Never null: falls back to the unknown-kernel decoder.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "decode/decode.h"
+#include "decode/peer_reduce.h"
 
 namespace maya::decode {
 namespace {
@@ -126,7 +127,7 @@ TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
   int rank = 1, packs = 5120;
   void* arguments[] = {&address, &signals, &address, &address, &rank, &packs};
   const auto decoder = prepare(kernel);
-  EXPECT_EQ(decoder->members(), 2);
+  EXPECT_EQ(meeting_ranks(kernel.demangled), 2);
   const Decoded d =
       decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
   const auto& work = std::get<Collective>(d.op.work);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "decode/operands.h"
+#include "decode/serving_families.h"
 
 namespace maya::decode {
 namespace {

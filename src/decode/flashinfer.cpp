@@ -2,6 +2,7 @@
 // embedding, sampling and quantization, by name and parameters. Attention is elsewhere.
 #include <algorithm>
 
+#include "decode/serving_families.h"
 #include "decode/traffic.h"
 
 namespace maya::decode {

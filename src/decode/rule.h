@@ -141,8 +141,6 @@ Made prepare_grouped(const Kernel&, const Name&);
 Made prepare_gemm(const Kernel&, const Name&);
 Made prepare_package(const Kernel&, const Name&);
 Made prepare_engine(const Kernel&, const Name&);
-Made prepare_peer_reduce(const Kernel&, const Name&);
-Made prepare_flashinfer(const Kernel&, const Name&);
 Made prepare_signature(const Kernel&, const Name&);  // known names, read off their parameter lists
 Made prepare_triton(const Kernel&, const Name&);
 Made prepare_unknown(const Kernel&, const Name&);  // never null

@@ -212,7 +212,6 @@ int resolve(Function& function) {
         k.image = std::string_view(loaded.data(), loaded.size());
       function.decoder = decode::prepare(k);
       function.touches_values = function.decoder->touches_values();
-      function.members = function.decoder->members();
       function.touches_values_up_to = function.decoder->touches_values_up_to();
     }
   }

@@ -153,7 +153,6 @@ struct Function {
   device::KernelCode code;
   std::unique_ptr<decode::Decoder> decoder;
   bool touches_values{};
-  int members{};  // ranks that meet in it (decode/peer_reduce.cpp); 0: it is a kernel of its own
   std::int64_t touches_values_up_to{};
   bool counted_unknown{};
   int max_dynamic_shared{};

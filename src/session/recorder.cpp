@@ -264,13 +264,6 @@ trace::Communicator Recorder::communicator_of(std::uint16_t number) {
   return number < communicator_table_.size() ? communicator_table_[number] : trace::Communicator{};
 }
 
-std::optional<std::uint16_t> Recorder::latest_communicator(int size) {
-  std::lock_guard guard(mutex_);
-  for (std::size_t i = communicator_table_.size(); i-- > 0;)
-    if (communicator_table_[i].size == size) return static_cast<std::uint16_t>(i);
-  return std::nullopt;
-}
-
 std::uint16_t Recorder::communicator(const trace::Communicator& communicator) {
   std::string bytes;
   trace::encode(communicator, bytes);

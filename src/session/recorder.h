@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,8 +52,6 @@ class Recorder {
   Op op_of(std::uint32_t number);
   trace::Graph graph_of(std::uint32_t number);
   trace::Communicator communicator_of(std::uint16_t number);
-  // Of this size, the one that was made last. Empty: there is none.
-  std::optional<std::uint16_t> latest_communicator(int size);
 
  private:
   void write_identity();

@@ -1,5 +1,5 @@
-// What libraries keep with a context, by a key of theirs: a table of functions that the CUDA runtime
-// uses (export_table.cpp).
+// What libraries keep with a context, by a key of theirs: a table of functions that the CUDA
+// runtime uses (export_table.cpp).
 #pragma once
 
 #include "abi/cuda.h"
