@@ -209,46 +209,24 @@ void check_jax(const launch::Jax& jax, Findings& findings) {
   }
 }
 
-// "libcusparseLt" for /x/libcusparseLt-f80c68d1.so.0
-std::string stem_of(const fs::path& path) {
-  std::string name = path.filename();
-  return name.substr(0, name.find_first_of("-."));
-}
-
-void check_packages(const launch::Python& python, const launch::Installation* installation,
-                    Findings& findings) {
-  std::set<std::string> emulated;
-  if (installation)
-    for (const auto& path : installation->preload) emulated.insert(stem_of(path));
+void check_packages(const launch::Python& python, Findings& findings) {
   if (!python.packages.empty()) {
     auto packages = python.packages;
     std::sort(packages.begin(), packages.end());
     findings.push_back({"packages", State::good, fmt::format("{}", fmt::join(packages, ", "))});
   }
   using Kind = launch::UnreachedLibrary::Kind;
-  std::vector<std::string> copies, fixed;
+  std::vector<std::string> copies;
   for (const auto& library : launch::unreached_libraries(python.site)) {
     std::string shown = fs::path(library.path).lexically_relative(python.site);
-    if (library.kind == Kind::private_runtime)
-      copies.push_back(shown);
-    else if (!emulated.contains(stem_of(library.path)))  // else a copy of an emulated library
-      fixed.push_back(shown);
+    // A static runtime works on the emulated driver (shim/cuda/export_table.cpp).
+    if (library.kind == Kind::private_runtime) copies.push_back(shown);
   }
   if (!copies.empty()) {
     findings.push_back({"runtimes", State::warning,
                         fmt::format("private copies of libcudart: {}; the emulated library is used "
                                     "instead if they are of CUDA 12 or 13",
                                     fmt::join(copies, ", "))});
-  }
-  if (!fixed.empty()) {
-    std::size_t shown = std::min<std::size_t>(fixed.size(), 4);
-    findings.push_back(
-        {"runtimes", State::warning,
-         fmt::format(
-             "{}{} link the CUDA runtime statically: their kernels cannot be emulated; use a build "
-             "with `-cudart shared`, or do without them",
-             fmt::join(fixed.begin(), fixed.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-             fixed.size() > shown ? fmt::format(" and {} more", fixed.size() - shown) : "")});
   }
 }
 
@@ -377,7 +355,7 @@ Findings examine(const Choice& choice) {
     check_torch(*python, !jax || jax->cuda_major == 0, findings);
     if (jax) check_jax(*jax, findings);
     if (python->torch) check_triton(*python, findings);
-    check_packages(*python, installation ? &*installation : nullptr, findings);
+    check_packages(*python, findings);
   }
   check_user_preload(findings);
   Scratch scratch;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,7 @@ constexpr Verb verbs[] = {
     {"profile", "Measure the op families on a GPU you have"},
     {"validate", "Compare predictions with published measurements"},
     {"serve", "Local web view over a folder of runs and searches"},
+    {"serve-bench", "A serving engine under load, in virtual time"},
     {"completion", "Completion of verbs and options for bash, zsh and fish"},
 };
 
@@ -41,9 +43,15 @@ fs::path package_folder() {
   return MAYA_PYTHON_SOURCE;
 }
 
+// `maya serve-bench` is the module maya.serve_bench.
+std::string module_name(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 bool installed(const Verb& verb) {
   std::error_code ignored;
-  const fs::path module = package_folder() / "maya" / verb.name;
+  const fs::path module = package_folder() / "maya" / module_name(verb.name);
   return fs::exists(module.string() + ".py", ignored) ||
          fs::exists(module / "__main__.py", ignored);
 }
@@ -71,7 +79,7 @@ int run_python(const std::string& name, const std::vector<std::string>& argument
   setenv("PYTHONPATH", path.c_str(), 1);
   setenv("MAYA_PROGRAM", self().c_str(), 1);
   const std::string python = interpreter();
-  std::vector<std::string> words{python, "-m", "maya." + name};
+  std::vector<std::string> words{python, "-m", "maya." + module_name(name)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

@@ -136,9 +136,7 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
     return executable.loader.empty() && executable.interpreter.empty()
                ? "nothing was recorded: the program is linked statically, and Maya replaces shared "
                  "libraries only"
-               : "nothing was recorded: no process of the command used CUDA (a program that links "
-                 "the CUDA runtime "
-                 "statically must be rebuilt with `nvcc -cudart shared`)";
+               : "nothing was recorded: no process of the command used CUDA";
   }
   auto python = launch::inspect_python(*path);
   if (python && !python->torch) {

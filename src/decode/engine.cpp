@@ -2,19 +2,12 @@
 // embedding, cache writes and quantization. One block works on one token, so the grid says how many
 // tokens there are, and the parameters how wide one is.
 #include <algorithm>
+#include <cstdlib>
 
-#include "decode/rule.h"
+#include "decode/traffic.h"
 
 namespace maya::decode {
 namespace {
-
-// Positions of the parameters of this type, in order, from the first one behind `from` on.
-std::vector<std::size_t> positions(const Name& name, std::string_view type, std::size_t from = 0) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = from; i < name.parameters.size(); ++i)
-    if (name.parameters[i] == type) found.push_back(i);
-  return found;
-}
 
 DType written(const Name& name, DType otherwise) {
   for (const std::string& type : name.parameters)
@@ -23,17 +16,6 @@ DType written(const Name& name, DType otherwise) {
       return t == DType::unknown ? otherwise : t;
     }
   return otherwise;
-}
-
-Pointwise moved(std::int64_t elements, std::int64_t read, std::int64_t written, DType dtype,
-                int flops) {
-  Pointwise work;
-  work.elements = elements;
-  work.bytes_read = read;
-  work.bytes_written = written;
-  work.dtype = dtype;
-  work.flops_per_element = flops;
-  return work;
 }
 
 // …(out, in, …, float epsilon, int tokens, int hidden, …). Norms that quantize each token, or each
@@ -124,6 +106,18 @@ Made merge(const Kernel& kernel, const Name& name, DType in, DType out) {
   });
 }
 
+// moe_sum_kernel<T, experts>(out, in, int width): the rows of a token's experts become one.
+Made expert_sum(const Kernel& kernel, const Name& name, DType t) {
+  const auto ints = positions(name, "int");
+  if (ints.empty() || name.templates.size() < 2) return nullptr;
+  const int experts = std::atoi(name.templates[1].c_str());
+  const std::size_t width = ints[0];
+  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+    const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * a.integer(width);
+    d.op.work = moved(n, n * std::max(experts, 1) * whole_bytes(t), n * whole_bytes(t), t, 1);
+  });
+}
+
 // Bookkeeping over sequences or experts: a few numbers for each thread.
 Made bookkeeping(const Kernel& kernel, const Name& name) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
@@ -152,8 +146,11 @@ Made prepare_engine(const Kernel& kernel, const Name& name) {
   if (leaf == "concat_and_cache_mla_kernel")
     return cache_write(kernel, name, in, template_dtype(name, 1, in), 4, 5, true);
   if (starts_with(leaf, "merge_attn_states")) return merge(kernel, name, in, out);
-  if (starts_with(leaf, "moe_align_block_size") || starts_with(leaf, "count_and_sort_expert"))
+  if (starts_with(leaf, "moe_align_block_size") || starts_with(leaf, "count_and_sort_expert") ||
+      starts_with(leaf, "topkGating") || starts_with(leaf, "grouped_topk") ||
+      starts_with(leaf, "shuffleInputRows"))
     return bookkeeping(kernel, name);
+  if (leaf == "moe_sum_kernel") return expert_sum(kernel, name, in);
   if (starts_with(leaf, "masked_")) return nullptr;  // how many rows count is in memory
   if (contains(leaf, "_and_mul")) return row(kernel, name, in, out, 2, 8);
   if (leaf == "activation_kernel") return row(kernel, name, in, out, 1, 8);

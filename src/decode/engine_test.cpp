@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "decode/decode.h"
+#include "decode/peer_reduce.h"
 
 namespace maya::decode {
 namespace {
@@ -108,6 +109,75 @@ TEST(Engine, CacheWriteMovesKeysAndValuesOfEachToken) {
   EXPECT_EQ(work.elements, 16 * 2 * 8 * 128);
   EXPECT_EQ(work.bytes_read, work.elements * 2);
   EXPECT_EQ(work.bytes_written, work.elements);
+}
+
+TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
+  struct Signals {
+    char bytes[64];
+  };
+  Kernel kernel;
+  kernel.mangled = "_Z6kernel";
+  kernel.demangled =
+      "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, vllm::RankSignals, "
+      "vllm::Signal*, __nv_bfloat16*, int, int)";
+  kernel.parameter_sizes = {8, 64, 8, 8, 4, 4};
+  kernel.parameter_offsets = {0, 8, 72, 80, 88, 92};
+  std::uint64_t address = 0x7f0000000000;
+  Signals signals{};
+  int rank = 1, packs = 5120;
+  void* arguments[] = {&address, &signals, &address, &address, &rank, &packs};
+  const auto decoder = prepare(kernel);
+  EXPECT_EQ(meeting_ranks(kernel.demangled), 2);
+  const Decoded d =
+      decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
+  const auto& work = std::get<Collective>(d.op.work);
+  EXPECT_EQ(work.kind, CollectiveKind::all_reduce);
+  EXPECT_EQ(work.bytes, 5120 * 16);
+  EXPECT_EQ(work.dtype, DType::bf16);
+}
+
+TEST(FlashInfer, NormActivationAndRotary) {
+  const auto norm = std::get<Normalization>(
+      decode(
+          "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, "
+          "__nv_bfloat16*, __nv_bfloat16*, unsigned int, unsigned int, unsigned int, float, float)",
+          7,
+          {pointer, pointer, pointer, Parameter(4096u), Parameter(4096u), Parameter(4096u),
+           Parameter(0.f), Parameter(0.f)})
+          .op.work);
+  EXPECT_EQ(norm.rows, 7);
+  EXPECT_EQ(norm.cols, 4096);
+  EXPECT_TRUE(norm.fused_add);
+  const auto activation = std::get<Pointwise>(
+      decode("void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &(float "
+             "silu<float>(float const&))>(__nv_bfloat16*, __nv_bfloat16 const*, int)",
+             7, {pointer, pointer, Parameter(14336)})
+          .op.work);
+  EXPECT_EQ(activation.bytes_read, 7LL * 14336 * 4);
+}
+
+TEST(FlashInfer, SamplingReadsTheVocabularyOfEachSequence) {
+  const auto work = std::get<Pointwise>(
+      decode(
+          "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<512u, (cub::A)2, (cub::B)2, "
+          "1u, false, float, int>(float*, int*, float*, int*, int*, int, float, unsigned int, "
+          "unsigned long, unsigned long)",
+          16,
+          {pointer, pointer, pointer, pointer, pointer, Parameter(5), Parameter(0.9f),
+           Parameter(128256u), Parameter(1UL), Parameter(2UL)})
+          .op.work);
+  EXPECT_EQ(work.bytes_read, 16LL * 128256 * 4);
+  EXPECT_EQ(work.bytes_written, 16 * 4);
+}
+
+TEST(Engine, RowsOfExpertsAreSummed) {
+  const auto work = std::get<Pointwise>(
+      decode("void vllm::moe::moe_sum_kernel<c10::BFloat16, 8>(c10::BFloat16*, c10::BFloat16 "
+             "const*, int)",
+             32, {pointer, pointer, Parameter(2048)})
+          .op.work);
+  EXPECT_EQ(work.bytes_read, 32LL * 2048 * 8 * 2);
+  EXPECT_EQ(work.bytes_written, 32LL * 2048 * 2);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "predict/reuse.h"
 #include "predict/run_directory.h"
 #include "predict/scaled.h"
+#include "predict/serving.h"
 #include "predict/settings.h"
 #include "predict/what_if.h"
 #include "report/ending.h"
@@ -278,6 +279,15 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   outcome.prediction.settings = options.settings;
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (run->file.virtual_clock) trust_script_times(outcome.prediction.notes);
+  // A client's times belong to the cluster they were read on.
+  if (options.cluster.empty() || options.cluster == run->file.cluster) {
+    const double gpus = outcome.prediction.gpus;
+    auto serving = serving_of(directory, outcome.prediction.cost.usd_per_gpu_hour * gpus);
+    if (serving)
+      outcome.serving = std::move(*serving);
+    else
+      outcome.prediction.notes.push_back(serving.error().message);
+  }
   for (const std::string& note : run->file.clock_notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   // Masked here too, because recordings of earlier versions contain the command as it was typed.
@@ -296,10 +306,14 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
 
 std::string to_json(const Outcome& outcome) {
   std::string text = report::to_json(outcome.prediction);
-  if (outcome.timeline.spans.empty() && outcome.memory.empty()) return text;
+  const bool detailed = !outcome.timeline.spans.empty() || !outcome.memory.empty();
+  if (!detailed && outcome.serving.empty()) return text;
   auto json = nlohmann::ordered_json::parse(text);
-  const auto details = nlohmann::ordered_json::parse(report::details_json(outcome.page()));
-  for (const auto& [key, value] : details.items()) json[key] = value;
+  if (!outcome.serving.empty()) json["serving"] = nlohmann::ordered_json::parse(outcome.serving);
+  if (detailed) {
+    const auto details = nlohmann::ordered_json::parse(report::details_json(outcome.page()));
+    for (const auto& [key, value] : details.items()) json[key] = value;
+  }
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

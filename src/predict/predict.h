@@ -50,9 +50,10 @@ struct Outcome {
   report::CodeCosts code;
   std::vector<report::MemoryProfile> memory;
   std::vector<report::WhatIf> what_ifs;
+  std::string serving;  // JSON (serving.h); empty: no client of a serving engine measured anything
 
   report::PageData page() const {
-    return {prediction, job, timeline, cluster, code, memory, what_ifs};
+    return {prediction, job, timeline, cluster, code, memory, what_ifs, serving};
   }
 };
 

@@ -174,6 +174,34 @@ TEST_F(EndToEnd, WritesItsResults) {
   EXPECT_TRUE(report::from_json(*text, "prediction.json"));
 }
 
+TEST_F(EndToEnd, WhatAClientOfAnEngineSawBelongsToItsCluster) {
+  folder.write("serving.json", R"({"loads": [{"output_tokens_per_second": 1000.0}]})");
+  const std::string text = to_json(predicted());
+  EXPECT_TRUE(contains(text, "\"serving\"") && contains(text, "usd_per_million_output_tokens"));
+  Options other;
+  other.cluster = "dgx-a100:1";
+  EXPECT_TRUE(predicted(other).serving.empty());
+  folder.write("serving.json", "[1, 2");
+  const Outcome damaged = predicted();
+  EXPECT_TRUE(damaged.serving.empty());
+  EXPECT_TRUE(contains(damaged.prediction.notes.back(), "serving.json"));
+}
+
+TEST_F(EndToEnd, AWorkerThatItsCommandEndedWasNotCutOff) {
+  auto cut = trace::read(folder.path + "/rank-0.maya");
+  ASSERT_TRUE(cut);
+  const std::string process = std::to_string(cut->identity.pid);
+  const auto bytes = fs::file_size(folder.path + "/rank-0.maya");
+  fs::resize_file(folder.path + "/rank-0.maya", bytes - 8);  // without the end that closes it
+  auto run = read_run(folder.path);
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_FALSE(run->recordings[0].complete);
+  folder.write("ended.txt", "17\n" + process + "\n");
+  run = read_run(folder.path);
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->recordings[0].complete);
+}
+
 TEST_F(EndToEnd, UnsuitableClustersAreRejected) {
   Options small;
   small.cluster = "a100-80gb-sxm";

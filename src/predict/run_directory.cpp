@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -111,6 +112,29 @@ Result<RunFile> read_run_file(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+// A command that succeeded and ended a worker of its own (session/signals.cpp) did not lose it: its
+// recording is whole, though nobody closed it.
+void forgive_ended(const std::string& directory, Run& run) {
+  constexpr std::size_t most = 1 << 20;
+  const auto text = base::read_file(directory + "/ended.txt", most);
+  if (run.file.exit_code != 0 || !text) return;
+  std::set<std::uint64_t> ended;
+  const char* end = text->data() + text->size();
+  for (const char* at = text->data(); at < end; ++at) {
+    std::uint64_t process = 0;
+    const auto [last, error] = std::from_chars(at, end, process);
+    if (error != std::errc()) return;
+    ended.insert(process);
+    at = last;
+  }
+  for (trace::Recording& recording : run.recordings)
+    if (ended.contains(recording.identity.pid)) recording.complete = true;
+}
+
+}  // namespace
+
 Result<Run> read_run(const std::string& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
@@ -172,6 +196,7 @@ Result<Run> read_run(const std::string& directory) {
         "several processes of rank {} used the GPU; the prediction is for the one with the most "
         "work ({})",
         several, fs::path(chosen).filename().string()));
+  forgive_ended(directory, run);
   return run;
 }
 

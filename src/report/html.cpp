@@ -300,6 +300,7 @@ std::string html_page(const PageData& data) {
       {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
       {"pipeline", pipeline_json(data)},
       {"what_if", what_ifs_json(data)},
+      {"serving", data.serving.empty() ? Json() : Json::parse(data.serving, nullptr, false)},
       {"gpu", gpu_json(data.cluster.gpu)}};
   // Inside <script> a "<" could begin the end tag: names of kernels are not trusted. In JSON it
   // occurs only within strings.

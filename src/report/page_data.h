@@ -26,6 +26,8 @@ struct PageData {
   const CodeCosts& code;
   const std::vector<MemoryProfile>& memory;
   const std::vector<WhatIf>& what_ifs;
+  const std::string&
+      serving;  // JSON of what a client of a serving engine saw; empty: there is none
 };
 
 // A self-contained page without external resources.

@@ -1,9 +1,14 @@
 // Launches: which op one is, and what it does to the values that are known.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
 
+#include "decode/peer_reduce.h"
 #include "session/calls.h"
 #include "session/execution.h"
 #include "session/launch_lock.h"
@@ -232,6 +237,33 @@ void dump(const Function& function, const Geometry& g, void* const* arguments,
   std::fflush(file);
 }
 
+// Kernels in which ranks wait for each other, by op: how many ranks. Most processes have none.
+class Meetings {
+ public:
+  void add(std::uint32_t op, int ranks) {
+    std::lock_guard guard(mutex_);
+    ranks_[op] = ranks;
+    any_.store(true, std::memory_order_release);
+  }
+  int ranks(std::uint32_t op) {
+    if (!any_.load(std::memory_order_acquire)) [[likely]]
+      return 0;
+    std::lock_guard guard(mutex_);
+    const auto found = ranks_.find(op);
+    return found == ranks_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::atomic<bool> any_{};
+  std::mutex mutex_;
+  std::unordered_map<std::uint32_t, int> ranks_;
+};
+
+Meetings& meetings() {
+  static Meetings all;
+  return all;
+}
+
 // The op of a launch, from the table of launches seen or by decoding. `runs`: now, as opposed to
 // being put into a graph, where it does nothing to values yet.
 std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* const* arguments,
@@ -278,6 +310,8 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   decoded.op.geometry.shared_bytes += function.code.static_shared;
   dump(function, geometry, arguments, decoded);
   std::uint32_t op = s.recorder.op(decoded.op);
+  if (std::holds_alternative<Collective>(decoded.op.work)) [[unlikely]]
+    meetings().add(op, decode::meeting_ranks(function.kernel.demangled));
   auto writes = find_writes(function, decoded, arguments);
   add_seen(function, hash, op, decoded, writes);
   return op;
@@ -303,6 +337,35 @@ LaunchLock& launch_lock() {
 
 namespace {
 
+// The communicator of this size that was made last. Empty: there is none.
+std::optional<std::uint16_t> latest_communicator(int size) {
+  std::optional<std::uint16_t> found;
+  for (std::uint16_t i = 0;; ++i) {
+    const int members = state().recorder.communicator_of(i).size;
+    if (members == size) found = i;
+    if (members == 0) return found;
+  }
+}
+
+// A kernel in which ranks wait for each other is recorded as a collective of a communicator with as
+// many members: engines make one for the same ranks beside their own kernels. Without one nobody
+// can tell who they are.
+trace::Record record_of(std::uint32_t op) {
+  trace::Record record{};
+  record.kind = trace::Kind::launch;
+  record.value = op;
+  const int ranks = meetings().ranks(op);
+  if (ranks == 0) [[likely]]
+    return record;
+  if (auto communicator = latest_communicator(ranks)) {
+    record.kind = trace::Kind::collective;
+    record.aux = *communicator;
+  } else {
+    state().recorder.warning("all-reduce kernels of ranks that share no communicator");
+  }
+  return record;
+}
+
 int launch_function(Function& function, const Geometry& geometry, void* const* arguments,
                     void* stream_handle) {
   Stream* stream = nullptr;
@@ -311,15 +374,13 @@ int launch_function(Function& function, const Geometry& geometry, void* const* a
   if (int error = check_geometry(geometry)) return error;
   if (arguments == nullptr && !function.code.parameter_sizes.empty()) return code::invalid_value;
   const std::uint32_t op = op_of_launch(function, geometry, arguments, stream->capture == nullptr);
+  const trace::Record record = record_of(op);
   if (stream->capture != nullptr) {
-    trace::Record record{};
-    record.kind = trace::Kind::launch;
-    record.value = op;
     Node* node = capture_node(*stream, NodeType::kernel, record);
     if (node == nullptr) return code::capture_invalidated;
     return set_kernel(*node, function, geometry, arguments);
   }
-  return enqueue(*stream, trace::Kind::launch, op);
+  return enqueue(*stream, record.kind, op, 0, record.aux);
 }
 
 // Pointers to the arguments in a buffer that has them all.

@@ -53,3 +53,17 @@ if __name__ == "__main__":
     done = run("python", str(script), options=("--steps", "iteration"))
     assert "ended -15" in done.stdout, done.stdout + done.stderr
     assert done.prediction["step"]["count"] >= 19, done.prediction["step"]      # of 20, the first warms up
+    assert "Cut off" not in done.stdout and not any("cut off" in note for note in done.prediction["notes"]), done.stdout
+
+
+def test_two_events_in_a_row_have_different_times(run):
+    """Inductor times a kernel's copies of its arguments, of which there may be none, and divides by the time."""
+    code = """
+import torch
+a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+a.record(); b.record(); torch.cuda.synchronize()
+print(0 < a.elapsed_time(b) < 0.1, a.elapsed_time(a))
+"""
+    for clock in ("recorded", "virtual"):
+        done = run("python", "-c", code, options=("--no-predict", "--clock", clock))
+        assert done.stdout.split() == ["True", "0.0"], done.stdout + done.stderr

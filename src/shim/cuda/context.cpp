@@ -11,6 +11,7 @@
 #include "session/handles.h"
 #include "session/machine.h"
 #include "session/session.h"
+#include "shim/cuda/context_storage.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -138,7 +139,12 @@ int cuDevicePrimaryCtxRetain(CUcontext* context, int device) {
 }
 int cuDevicePrimaryCtxRelease_v2(int device) { return check_device(device); }
 int cuDevicePrimaryCtxRelease(int device) { return check_device(device); }
-int cuDevicePrimaryCtxReset_v2(int device) { return check_device(device); }
+int cuDevicePrimaryCtxReset_v2(int device) {
+  if (int error = check_device(device)) return error;
+  shim::cuda::empty_context(primary(device));
+  return 0;
+}
+int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxReset_v2(device); }
 int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned) { return check_device(device); }
 int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
   if (int error = check_device(device)) return error;
@@ -168,6 +174,7 @@ int cuCtxCreate_v4(CUcontext* context, void*, unsigned flags, int device) {
 int cuCtxDestroy_v2(CUcontext context) {
   const Context* own = find(context);
   if (own == nullptr || own->is_primary) return invalid_context;
+  shim::cuda::empty_context(context);
   std::erase(stack(), context);
   make_current(current());
   return session::drop_handle<Context>(context) ? 0 : invalid_context;

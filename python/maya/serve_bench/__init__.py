@@ -1,0 +1,1 @@
+"""maya serve-bench: a serving engine under load, in virtual time (docs/serving.md)."""

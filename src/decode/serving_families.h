@@ -1,0 +1,11 @@
+// Families of kernels that serving engines bring along, for the table of families.
+#pragma once
+
+#include "decode/rule.h"
+
+namespace maya::decode {
+
+Made prepare_peer_reduce(const Kernel& kernel, const Name& name);
+Made prepare_flashinfer(const Kernel& kernel, const Name& name);
+
+}  // namespace maya::decode
