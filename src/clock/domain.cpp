@@ -23,6 +23,7 @@ struct Domain::Layout {
   alignas(64) Place places[most_threads];
   Member members[most_processes];
   BoardPage pages[most_boards];
+  HostTimes host_times;
 };
 
 Status Domain::create(const std::string& path, double scale) {
@@ -70,6 +71,7 @@ Domain* Domain::attach(const std::string& path) {
   domain->places_ = layout->places;
   domain->members_ = layout->members;
   domain->pages_ = layout->pages;
+  domain->host_times_ = &layout->host_times;
   domain->scale_ = layout->header.scale;
   return domain;
 }
@@ -107,6 +109,7 @@ std::uint32_t Domain::member_of(std::int32_t process) {
     if (members_[i].process.compare_exchange_strong(owner, process)) {
       members_[i].rank = -1;
       members_[i].latest = 0;
+      members_[i].alarm_at = members_[i].alarm_every = 0;
       raise_to(header_->members, i + 1);
       return i;
     }
@@ -139,6 +142,12 @@ Place* Domain::join(std::int32_t process, std::int32_t thread, std::int64_t time
 void Domain::leave(Place& place) {
   place.state = State::free;
   place.process = 0;
+}
+
+void Domain::leave_others(const Place& place) {
+  for (std::uint32_t i = 0; i < places(); ++i)
+    if (&places_[i] != &place && places_[i].process.load() == place.process.load())
+      leave(places_[i]);
 }
 
 Place* Domain::find(std::int32_t process, std::int32_t thread) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "clock/host_times.h"
 #include "maya/result.h"
 
 namespace maya::clock {
@@ -42,6 +43,8 @@ struct alignas(64) Member {
   std::atomic<std::uint32_t> word;   // a futex: its helper thread is wanted
   std::atomic<std::int64_t> latest;  // time of whichever of its threads has come furthest
   std::atomic<std::int32_t> rank;    // of the job, -1: none
+  // Its alarm (setitimer), which outlives exec: the next time, 0: none, and the period.
+  std::atomic<std::int64_t> alarm_at, alarm_every;
 };
 
 class Domain {
@@ -64,6 +67,7 @@ class Domain {
   // A thread takes part from `time` on; 0: one that is about to be made. Null: the table is full.
   Place* join(std::int32_t process, std::int32_t thread, std::int64_t time);
   void leave(Place& place);
+  void leave_others(const Place& place);  // of the same process
   // The place of a thread whose program was replaced (exec), or of its parent.
   Place* find(std::int32_t process, std::int32_t thread);
   Member& member(const Place& place) { return members_[place.member.load()]; }
@@ -89,10 +93,13 @@ class Domain {
   void count_arrival();
   std::uint32_t arrivals() const;
 
+  HostTimes& host_times() { return *host_times_; }
+
   struct Header;
   Header& header() { return *header_; }
   Place& place(std::uint32_t index) { return places_[index]; }
   Member& member(std::uint32_t index) { return members_[index]; }
+  Member& member_of_process(std::int32_t process) { return members_[member_of(process)]; }
   std::uint32_t places() const;  // in use are some below this
   std::uint32_t members() const;
   std::uint32_t joins() const;  // how often a thread has joined
@@ -116,6 +123,7 @@ class Domain {
   Place* places_{};
   Member* members_{};
   BoardPage* pages_{};
+  HostTimes* host_times_{};
 };
 
 struct Domain::Header {

@@ -16,6 +16,7 @@
 #include "session/timed_wait.h"
 #include "session/virtual_time.h"
 #include "simulate/live.h"
+#include "trace/codec.h"
 
 namespace maya::session {
 
@@ -51,14 +52,18 @@ struct LiveDevice {
   std::unique_ptr<cost::JobEstimator> estimator;
   std::unique_ptr<network::Network> network;
   std::unique_ptr<simulate::Live> model;
-  std::uint32_t seen_news{};  // before the board was last looked at
+  std::uint32_t seen_news{};             // before the board was last looked at
+  std::vector<std::uint64_t> op_hashes;  // the same in every process
 
   // What the record refers to, unless the model knows it already.
   void define(const trace::Record& r) {
     Recorder& recorder = state().recorder;
     if (has_op(r.kind))
-      while (model->ops() <= r.value)
-        model->define(recorder.op_of(static_cast<std::uint32_t>(model->ops())));
+      while (model->ops() <= r.value) {
+        const Op op = recorder.op_of(static_cast<std::uint32_t>(model->ops()));
+        model->define(op);
+        op_hashes.push_back(trace::hash(op.work, op.name));
+      }
     if (r.kind == trace::Kind::collective || r.kind == trace::Kind::point_to_point)
       while (model->communicators() <= r.aux)
         model->define(recorder.communicator_of(static_cast<std::uint16_t>(model->communicators())),
@@ -135,14 +140,18 @@ bool puts_work(trace::Kind kind) {
 }
 
 // The thread's time when it makes this call.
-std::int64_t time_of_call(const trace::Record& record) {
+std::int64_t time_of_call(LiveDevice& d, const trace::Record& record) {
   static thread_local SettledTime settled;
   const std::int64_t now = thread_now();
-  if (!puts_work(record.kind)) return now;
+  if (!puts_work(record.kind) || time_domain == nullptr) return now;
   const std::int64_t took = thread_worked();
-  const std::uint64_t what = std::uint64_t{static_cast<std::uint8_t>(record.kind)} << 32 |
-                             (has_op(record.kind) ? record.value : 0);
-  return thread_gives_back(took - settled.settle(what, took));
+  std::uint64_t what = static_cast<std::uint8_t>(record.kind) + std::uint64_t{1};
+  if (has_op(record.kind)) {
+    std::lock_guard guard(d.mutex);
+    d.define(record);
+    what ^= d.op_hashes[record.value];
+  }
+  return thread_gives_back(took - settled.settle(time_domain->host_times(), what, took));
 }
 
 // Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
@@ -205,7 +214,7 @@ void make_device_live() {
 void live_call(const trace::Record& record, const trace::Record* wide) {
   LiveDevice* d = device;
   if (d == nullptr || record.kind >= trace::Kind::tensor_allocate) return;
-  std::int64_t now = time_of_call(record), over = 0, cost = 0;
+  std::int64_t now = time_of_call(*d, record), over = 0, cost = 0;
   {
     std::unique_lock lock(d->mutex);
     d->define(record);
