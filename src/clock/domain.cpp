@@ -129,7 +129,7 @@ Place* Domain::join(std::int32_t process, std::int32_t thread, std::int64_t time
     p.thread = thread;
     p.time = time;
     p.deadline = 0;
-    p.in_kernel = 0;
+    p.waits = Waits::on_word;
     p.member = member_of(process);
     p.state.compare_exchange_strong(expected, State::running);
     raise_to(header_->places, i + 1);
@@ -163,10 +163,10 @@ void Domain::ring() {
   futex_wake(header_->bell, 1);
 }
 
-void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, bool in_kernel) {
+void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, Waits waits) {
   place.time.store(now, std::memory_order_relaxed);
   place.deadline.store(deadline, std::memory_order_relaxed);
-  place.in_kernel.store(in_kernel ? 1 : 0, std::memory_order_relaxed);
+  place.waits.store(waits, std::memory_order_relaxed);
   place.state.store(State::waiting);
   ring();
 }
@@ -181,7 +181,7 @@ bool Domain::arbiter_lives() const { return real_ns() - header_->arbiter_beat.lo
 bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline) {
   if (deadline <= now) return true;
   const std::uint32_t word = place.word.load();
-  begin_wait(place, now, deadline, false);
+  begin_wait(place, now, deadline, Waits::on_word);
   const std::int64_t began = real_ns();
   for (;;) {
     const long answer = futex_wait(place.word, word, second / 2);

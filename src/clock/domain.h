@@ -26,6 +26,13 @@ enum class State : std::uint32_t {
   woken,    // was blocked and runs again, as the arbiter found; the thread does not know it yet
 };
 
+// How a thread learns that its wait is over.
+enum class Waits : std::uint32_t {
+  on_word,    // sleeps on its word
+  in_kernel,  // in the kernel, for something else too: a helper thread of its process wakes it
+  for_lock,   // as in_kernel, and has to get a lock before it can go on: others have to run first
+};
+
 // One thread.
 struct alignas(64) Place {
   std::atomic<State> state;
@@ -33,8 +40,8 @@ struct alignas(64) Place {
   std::atomic<std::int32_t> process, thread;  // as the kernel numbers them
   std::atomic<std::int64_t> time;             // when the thread last said
   std::atomic<std::int64_t> deadline;
-  std::atomic<std::uint32_t> member;     // its process in the table of processes
-  std::atomic<std::uint32_t> in_kernel;  // waits for something that a helper thread has to wake
+  std::atomic<std::uint32_t> member;  // its process in the table of processes
+  std::atomic<Waits> waits;
 };
 
 // One process.
@@ -75,7 +82,7 @@ class Domain {
   // Waits until `deadline`. Returns true when it has come; false when the thread was interrupted by
   // a signal or, for waits that end otherwise too, by end_wait.
   bool sleep(Place& place, std::int64_t now, std::int64_t deadline);
-  void begin_wait(Place& place, std::int64_t now, std::int64_t deadline, bool in_kernel);
+  void begin_wait(Place& place, std::int64_t now, std::int64_t deadline, Waits waits);
   bool ended(const Place& place) const { return place.state.load() != State::waiting; }
   void end_wait(Place& place);  // the thread goes on by itself
   // Where the arbiter is gone, nobody ends waits: time is real from then on.

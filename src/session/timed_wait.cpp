@@ -102,7 +102,7 @@ void* help(void*) {
       clock::futex_wait(member.word, word, rest);
       continue;
     }
-    time_domain->begin_wait(place, time_domain->now(), timer, true);
+    time_domain->begin_wait(place, time_domain->now(), timer, clock::Waits::in_kernel);
     clock::futex_wait(member.word, word, rest);
     const bool alone = !time_domain->ended(place) && !time_domain->arbiter_lives();
     time_domain->end_wait(place);
@@ -142,7 +142,8 @@ TimedWait::TimedWait(std::int64_t deadline, On on, void* object)
     clock::system_call(SYS_read, descriptor_, reinterpret_cast<long>(&count), sizeof count);
   }
   const std::int64_t now = thread_now();
-  time_domain->begin_wait(*place_, now, deadline, true);
+  time_domain->begin_wait(*place_, now, deadline,
+                          on == On::condition ? clock::Waits::for_lock : clock::Waits::in_kernel);
   sleepers.add(*this);
   start_helper();
 }

@@ -23,7 +23,7 @@ class TimedWait {
     return descriptor_;
   }  // becomes readable when it has, for On::descriptor
   // How long to wait in the kernel before looking again whether it is over.
-  static constexpr std::int64_t slice_ns = 200'000'000;
+  static constexpr std::int64_t slice_ns = 2'000'000'000;
 
  private:
   friend struct Sleepers;

@@ -121,7 +121,8 @@ def main():
         threads = make(rng)
         try:
             expected = simulate(threads)
-            slower = [simulate(threads, lambda i: 0.0005 * (i % 2 == odd)) for odd in (0, 1)]
+            costs = (lambda i: 0.0005 * (i % 2), lambda i: 0.0005 * (i % 2 == 0), lambda i: 0.001)
+            slower = [simulate(threads, cost) for cost in costs]
         except AssertionError:
             continue  # two threads that wait for each other's bytes
         if any(abs(a - b) > TOLERANCE for other in slower for a, b in zip(expected, other)):
