@@ -139,21 +139,6 @@ bool puts_work(trace::Kind kind) {
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
 }
 
-// The thread's time when it makes this call.
-std::int64_t time_of_call(LiveDevice& d, const trace::Record& record) {
-  static thread_local SettledTime settled;
-  const std::int64_t now = thread_now();
-  if (!puts_work(record.kind) || time_domain == nullptr) return now;
-  const std::int64_t took = thread_worked();
-  std::uint64_t what = static_cast<std::uint8_t>(record.kind) + std::uint64_t{1};
-  if (has_op(record.kind)) {
-    std::lock_guard guard(d.mutex);
-    d.define(record);
-    what ^= d.op_hashes[record.value];
-  }
-  return thread_gives_back(took - settled.settle(time_domain->host_times(), what, took));
-}
-
 // Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
 template <class Done>
 void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
@@ -211,10 +196,49 @@ void make_device_live() {
   device = made_device.load();
 }
 
-void live_call(const trace::Record& record, const trace::Record* wide) {
+namespace {
+
+// Host time that was taken back from a stretch and is still in records before its last one: taken
+// from those that follow.
+thread_local std::int64_t owed_ns = 0;
+
+void take_from(trace::Record& record, std::int64_t ns) {
+  owed_ns += ns;
+  const std::int64_t taken = std::min<std::int64_t>(owed_ns, record.host_ns);
+  record.host_ns -= static_cast<std::uint32_t>(taken);
+  owed_ns -= taken;
+}
+
+}  // namespace
+
+std::int64_t live_time_of(trace::Record& record) {
+  static thread_local SettledTime settled;
+  LiveDevice* d = device;
+  const std::int64_t now = thread_now();
+  if (d == nullptr || time_domain == nullptr || record.kind >= trace::Kind::tensor_allocate)
+    return now;
+  if (!puts_work(record.kind)) {
+    take_from(record, 0);
+    return now;
+  }
+  const std::int64_t took = thread_worked();
+  std::uint64_t what = static_cast<std::uint8_t>(record.kind) + std::uint64_t{1};
+  if (has_op(record.kind)) {
+    std::lock_guard guard(d->mutex);
+    d->define(record);
+    what ^= d->op_hashes[record.value];
+  }
+  const std::int64_t time =
+      thread_gives_back(took - settled.settle(time_domain->host_times(), what, took));
+  take_from(record,
+            static_cast<std::int64_t>(static_cast<double>(now - time) / time_domain->scale()));
+  return time;
+}
+
+void live_call(const trace::Record& record, const trace::Record* wide, std::int64_t now) {
   LiveDevice* d = device;
   if (d == nullptr || record.kind >= trace::Kind::tensor_allocate) return;
-  std::int64_t now = time_of_call(*d, record), over = 0, cost = 0;
+  std::int64_t over = 0, cost = 0;
   {
     std::unique_lock lock(d->mutex);
     d->define(record);
