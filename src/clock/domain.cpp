@@ -24,6 +24,7 @@ struct Domain::Layout {
   Member members[most_processes];
   BoardPage pages[most_boards];
   HostTimes host_times;
+  DeviceLoad loads[most_devices];
 };
 
 Status Domain::create(const std::string& path, double scale) {
@@ -72,6 +73,7 @@ Domain* Domain::attach(const std::string& path) {
   domain->members_ = layout->members;
   domain->pages_ = layout->pages;
   domain->host_times_ = &layout->host_times;
+  domain->loads_ = layout->loads;
   domain->scale_ = layout->header.scale;
   return domain;
 }
@@ -109,6 +111,8 @@ std::uint32_t Domain::member_of(std::int32_t process) {
     if (members_[i].process.compare_exchange_strong(owner, process)) {
       members_[i].rank = -1;
       members_[i].latest = 0;
+      members_[i].device = -1;
+      members_[i].used_bytes = 0;
       members_[i].alarm_at = members_[i].alarm_every = 0;
       raise_to(header_->members, i + 1);
       return i;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "clock/device_load.h"
 #include "clock/host_times.h"
 #include "maya/result.h"
 
@@ -50,6 +51,9 @@ struct alignas(64) Member {
   std::atomic<std::uint32_t> word;   // a futex: its helper thread is wanted
   std::atomic<std::int64_t> latest;  // time of whichever of its threads has come furthest
   std::atomic<std::int32_t> rank;    // of the job, -1: none
+  // The device it uses, -1: none, and how much of that one's memory.
+  std::atomic<std::int32_t> device;
+  std::atomic<std::uint64_t> used_bytes;
   // Its alarm (setitimer), which outlives exec: the next time, 0: none, and the period.
   std::atomic<std::int64_t> alarm_at, alarm_every;
 };
@@ -57,7 +61,7 @@ struct alignas(64) Member {
 class Domain {
  public:
   static constexpr std::uint32_t most_threads = 1 << 16, most_processes = 1 << 14,
-                                 most_boards = 1 << 14, board_entries = 32;
+                                 most_boards = 1 << 14, board_entries = 32, most_devices = 1 << 12;
 
   // A new file. `scale`: time of the target host over processor time used here.
   static Status create(const std::string& path, double scale);
@@ -101,6 +105,8 @@ class Domain {
   std::uint32_t arrivals() const;
 
   HostTimes& host_times() { return *host_times_; }
+  // By the device's number in the job: nodes one after the other.
+  DeviceLoad& load(std::uint32_t device) { return loads_[device % most_devices]; }
 
   struct Header;
   Header& header() { return *header_; }
@@ -131,6 +137,7 @@ class Domain {
   Member* members_{};
   BoardPage* pages_{};
   HostTimes* host_times_{};
+  DeviceLoad* loads_{};
 };
 
 struct Domain::Header {

@@ -93,6 +93,12 @@ def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner
     raise MayaError(f"unknown method {settings.method!r}; there are {', '.join(METHODS)}")
 
 
+def stored_command(command: Sequence[str]) -> list[str]:
+    """What search.json holds of the command: the words with parameters in them. Others may be credentials, and nothing reads
+    them again: whoever goes on with a search gives its command."""
+    return [word if "{" in word else "***" for word in command]
+
+
 def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     """Runs a search to its end; a KeyboardInterrupt leaves what is done in its directory."""
     path = pathlib.Path(path)
@@ -102,7 +108,8 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     check_trial(space, program)
     strategies.baseline(space)
     folder = directory_of(space, settings.out)
-    origin = {"space": str(path), "command": list(settings.command or []), "cluster": settings.cluster, **settings.origin}
+    origin = {"space": str(path), "command": stored_command(settings.command or []), "cluster": settings.cluster,
+              **settings.origin}
     store = Store.open(folder, space, origin, numeric=settings.method == "cmaes")
     try:
         pruner = Pruner(space, program, settings.prune)
