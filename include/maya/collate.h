@@ -22,7 +22,7 @@ struct Options {
   std::uint32_t steps{0};
   std::string step_range;
   // Host times were cleared of this machine's doing while the job ran, in virtual time
-  // (session/settled_time.h): they are what the program saw, and stay as they are.
+  // (session/settled_time.h): they are what the program saw.
   bool settled{false};
   // For ranks without a recording: the recorded rank that stands for each rank of the job. Empty:
   // the one at the same place of the grid that communicators show, else the nearest recorded rank

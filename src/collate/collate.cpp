@@ -196,7 +196,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   }
   place_stand_ins(job, members);
   note_unrecorded_partners(job, members);
-  const char* host = options.settled ? "first rank's" : "lowest";
+  const char* host = options.settled ? "median" : "lowest";
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1
@@ -212,7 +212,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);
   if (Status ok = find_steps(job, options); !ok) return ok.error();
-  if (!options.settled) settle_host_times(job, twins);
+  settle_host_times(job, twins, options.settled);
   return job;
 }
 

@@ -20,6 +20,9 @@ using Twins = std::vector<const trace::Recording*>;
 // eight times, the least), where it was more. Work is matched thread by thread; a thread whose work
 // differs between steps is left as it was. A step that was recorded only once is compared with
 // itself: with places that have the same work around them. `twins`: by class.
-void settle_host_times(job::Job& job, const std::vector<Twins>& twins);
+//
+// `settled`: the recording was made in virtual time and holds what the program's clock counted,
+// which is cleared already. Then the median counts: the first steps know less than later ones.
+void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool settled = false);
 
 }  // namespace maya::collate

@@ -59,7 +59,7 @@ struct LiveDevice {
     double memory{}, power{};  // see clock/device_load.h
   };
   std::vector<Draw> draws;  // by op
-  std::uint32_t calls{};
+  std::int64_t accounted{};  // when that was last told to monitors
 
   // How near an op runs to the memory's bandwidth, and to the rate at which the board draws all it
   // may: the energy of a FLOP within jobs, where the catalogue has it, else the chip's peak.
@@ -311,9 +311,11 @@ void live_call(const trace::Record& record, const trace::Record* wide, std::int6
     d->model->over(call);
     LiveObserver* watches = observer;
     if (watches != nullptr) watches(record, d->model->number(call), begun, over);
-    constexpr std::uint32_t now_and_then = 128;
-    if (time_domain != nullptr && watches == nullptr && ++d->calls % now_and_then == 0)
+    constexpr std::int64_t now_and_then = 10'000'000;
+    if (time_domain != nullptr && watches == nullptr && over - d->accounted > now_and_then) {
+      d->accounted = over;
       d->account(d->model->take_spans());
+    }
   }
   thread_spends(cost);
   if (time_domain != nullptr) thread_did_work();
