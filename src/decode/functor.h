@@ -33,7 +33,7 @@ Functor parse_functor(std::string_view type, int inputs = -1);
 // A scalar as it lies in the functor; not a number for types nobody carries.
 double scalar_value(const std::byte* p, DType type);
 
-// A function by the name that session/compute knows it under.
+// A function by the name that values/functions knows it under.
 std::string plain_name(const std::string& function);
 
 // Multiply, add or special-function operations per element, from the function's name.

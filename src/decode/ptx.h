@@ -5,8 +5,8 @@
 // and thread indices are exact; floating-point values are "unknown". That is enough for most of
 // Triton's kernels, whose control flow and masks depend on sizes, not on data. What is loaded from
 // memory is unknown too, except where it decides a branch and its value is known
-// (device/values.h): the block masks of FlexAttention are such data. Where it is not known, a loop
-// count that the program bounds is taken as half of the bound, as under a causal mask; other
+// (values/known_bytes.h): the block masks of FlexAttention are such data. Where it is not known, a
+// loop count that the program bounds is taken as half of the bound, as under a causal mask; other
 // branches on unknown predicates are not taken. The result says which of these happened.
 #pragma once
 

@@ -4,7 +4,7 @@
 // the whole job (launchers/workers.h). Under any other all are started, and a process of another
 // rank never begins its program: it waits, before main, for those that run and then ends well, so
 // that the launcher is content. What an absent rank would have told its peers is taken to be what
-// they say themselves (device/exchange.h); what it would have done is taken from a recorded rank
+// they say themselves (values/exchange.h); what it would have done is taken from a recorded rank
 // (collate).
 #pragma once
 

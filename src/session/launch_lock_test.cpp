@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "device/memory.h"
-#include "device/values.h"
+#include "values/known_bytes.h"
 
 namespace maya::session {
 
@@ -35,7 +35,7 @@ TEST(LaunchLock, IsHeldByOneThreadAtATime) {
 }
 
 // A result that needs another thread to launch first, as a peer may.
-struct NeedsALaunch : device::Values::Pending {
+struct NeedsALaunch : values::KnownBytes::Pending {
   std::promise<void> launched;
   bool resolve(void* to, std::uint64_t bytes) override {
     std::memset(to, 7, bytes);
@@ -45,7 +45,7 @@ struct NeedsALaunch : device::Values::Pending {
 
 TEST(LaunchLock, DoesNotSpanTheWaitForAPeer) {
   device::Memory memory(1, std::uint64_t{1} << 30, 0);
-  device::Values values(memory.base(), memory.span());
+  values::KnownBytes values(memory.base(), memory.span());
   const std::uint64_t address = memory.base();
   values.wait_by(
       [](const std::function<void()>& resolve) { launch_lock().released_while(resolve); });

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "session/calls.h"
-#include "session/compute.h"
 #include "session/execution.h"
 #include "session/launch_lock.h"
+#include "values/compute.h"
 
 namespace maya::session {
 namespace {
@@ -140,14 +140,14 @@ void forget_arguments(const Function& function, std::uint64_t reach, std::uint64
 
 // Nothing is computed, and the decoder does not say what is written.
 bool writes_anywhere(const decode::Decoded& decoded) {
-  return decoded.semantics.kind == decode::Semantics::Kind::unknown && decoded.accesses.empty();
+  return decoded.semantics.kind == values::Semantics::Kind::unknown && decoded.accesses.empty();
 }
 
 void apply_values(const Function& function, const decode::Decoded& decoded,
                   void* const* arguments) {
   State& s = state();
-  if (decoded.semantics.kind != decode::Semantics::Kind::unknown) {
-    if (compute(decoded.semantics, s.values, s.settings.value_limit) == Answer::whole_mask)
+  if (decoded.semantics.kind != values::Semantics::Kind::unknown) {
+    if (compute(decoded.semantics, s.values, s.settings.value_limit) == values::Answer::whole_mask)
       s.recorder.warning("boolean masks of unknown values (treated as all true)");
     return;
   }
@@ -173,7 +173,7 @@ Function::Seen* find_seen(Function& function, std::uint64_t hash) {
 
 // Every write of the launch is a place in its arguments, and nothing is computed from values.
 bool writes_only(const decode::Decoded& decoded, const std::vector<Function::Write>& writes) {
-  if (decoded.semantics.kind != decode::Semantics::Kind::unknown || decoded.accesses.empty())
+  if (decoded.semantics.kind != values::Semantics::Kind::unknown || decoded.accesses.empty())
     return false;
   std::size_t count = 0;
   for (const auto& access : decoded.accesses) {

@@ -19,7 +19,7 @@ int submit(void* stream_handle, const Work& work, const char* name,
     auto address = reinterpret_cast<std::uint64_t>(t.address);
     if (t.bytes == 0)
       s.values.forget_from(address);
-    else if (s.values.possible(address) || t.bytes > device::Values::grain)
+    else if (s.values.possible(address) || t.bytes > values::KnownBytes::grain)
       s.values.forget(address, t.bytes);
   }
   std::uint32_t op = s.recorder.op(work, name);

@@ -12,12 +12,12 @@
 
 #include "device/memory.h"
 #include "device/slab.h"
-#include "device/values.h"
 #include "session/objects.h"
 #include "session/recorder.h"
 #include "session/session.h"
 #include "session/settings.h"
 #include "session/stream_numbers.h"
+#include "values/known_bytes.h"
 
 namespace maya::session {
 
@@ -40,7 +40,7 @@ struct MAYA_EXPORT State {
   Settings settings;
   Recorder recorder;
   device::Memory memory;
-  device::Values values;
+  maya::values::KnownBytes values;
 
   device::Slab<Stream, 1 << 16> streams;
   device::Slab<Event, 1 << 20> events;

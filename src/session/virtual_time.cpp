@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "clock/system_call.h"
-#include "device/exchange.h"
 #include "session/host_clock.h"
 #include "session/live_device.h"
 #include "session/next.h"
 #include "session/settings.h"
 #include "session/timed_wait.h"
 #include "session/timers.h"
+#include "values/exchange.h"
 
 namespace maya::session {
 
@@ -149,7 +149,7 @@ void enter_virtual_time() {
   }
   pthread_atfork(nullptr, nullptr, fork_in_child);
   if (replaced) resume_alarm();
-  device::exchange_waits = {[] { return time_domain->news(); },
+  values::exchange_waits = {[] { return time_domain->news(); },
                             [](std::uint32_t seen, int round) {
                               live_await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
                             },

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "shim/nccl/communicator.h"
 
@@ -43,116 +42,6 @@ ReduceOp reduce_of(int op) {
 
 std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
 
-template <class T>
-void fold(const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to,
-          std::uint64_t bytes, ReduceOp op) {
-  auto* out = static_cast<T*>(to);
-  for (std::uint64_t i = 0; i < bytes / sizeof(T); ++i) {
-    T sum{};
-    for (std::size_t r = 0; r < in.size(); ++r) {
-      T v;
-      std::memcpy(&v, in[r].data() + offset + i * sizeof(T), sizeof v);
-      if (r == 0)
-        sum = v;
-      else if (op == ReduceOp::product)
-        sum = static_cast<T>(sum * v);
-      else if (op == ReduceOp::max)
-        sum = std::max(sum, v);
-      else if (op == ReduceOp::min)
-        sum = std::min(sum, v);
-      else
-        sum = static_cast<T>(sum + v);
-    }
-    if (op == ReduceOp::average) sum = static_cast<T>(sum / static_cast<T>(in.size()));
-    out[i] = sum;
-  }
-}
-
-bool fold_any(DType type, const std::vector<std::vector<char>>& in, std::uint64_t offset, void* to,
-              std::uint64_t bytes, ReduceOp op) {
-  switch (type) {
-    case DType::i8:
-      return fold<std::int8_t>(in, offset, to, bytes, op), true;
-    case DType::u8:
-      return fold<std::uint8_t>(in, offset, to, bytes, op), true;
-    case DType::i32:
-      return fold<std::int32_t>(in, offset, to, bytes, op), true;
-    case DType::i64:
-      return fold<std::int64_t>(in, offset, to, bytes, op), true;
-    case DType::f32:
-      return fold<float>(in, offset, to, bytes, op), true;
-    case DType::f64:
-      return fold<double>(in, offset, to, bytes, op), true;
-    default:
-      return false;
-  }
-}
-
-// The result of a small collective, worked out when somebody looks at it.
-class Result : public device::Values::Pending {
- public:
-  std::shared_ptr<device::Exchange> exchange;
-  std::uint64_t key{};
-  CollectiveKind kind{};
-  ReduceOp op{};
-  DType type{};
-  int rank{}, size{},
-      source{};  // source: whose data (broadcast root, all-gather chunk, all-to-all peer)
-  // Of a broadcast whose root is absent. An all-gather may be a group of broadcasts, one from each
-  // member: then the absent one sends what this one sends in the same group. Else the buffer keeps
-  // what it had.
-  std::shared_ptr<nccl::SentAsRoot> sent_as_root;
-  std::uint64_t communicator{};
-  std::vector<char> before;
-
-  std::uint64_t key_of_root(std::uint64_t bytes) const {
-    if (kind != CollectiveKind::broadcast || !exchange->is_absent(source)) return key;
-    if (sent_as_root == nullptr) return 0;
-    const auto found = sent_as_root->find({communicator, bytes});
-    return found == sent_as_root->end() ? 0 : found->second;
-  }
-
-  bool resolve(void* to, std::uint64_t bytes) override {
-    if (kind == CollectiveKind::broadcast || kind == CollectiveKind::all_gather ||
-        kind == CollectiveKind::all_to_all) {
-      const std::uint64_t said = key_of_root(bytes);
-      if (said == 0 && before.size() == bytes) {
-        std::memcpy(to, before.data(), bytes);
-        return true;
-      }
-      auto entry = exchange->await(source, said, nccl::patience_seconds());
-      std::uint64_t offset =
-          kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
-      if (!entry.known || entry.data.size() < offset + bytes) return false;
-      std::memcpy(to, entry.data.data() + offset, bytes);
-      return true;
-    }
-    if (op == ReduceOp::other || kind == CollectiveKind::gather || kind == CollectiveKind::scatter)
-      return false;
-    std::vector<std::vector<char>> in;
-    std::uint64_t offset =
-        kind == CollectiveKind::reduce_scatter ? static_cast<std::uint64_t>(rank) * bytes : 0;
-    for (auto& entry : exchange->gather(key, nccl::patience_seconds())) {
-      if (!entry.known || entry.data.size() < offset + bytes) return false;
-      in.push_back(std::move(entry.data));
-    }
-    return fold_any(type, in, offset, to, bytes, op);
-  }
-};
-
-class Message : public device::Values::Pending {
- public:
-  std::shared_ptr<device::Exchange> exchange;
-  std::uint64_t key{};
-  int from{};
-  bool resolve(void* to, std::uint64_t bytes) override {
-    auto entry = exchange->await(from, key, nccl::patience_seconds());
-    if (!entry.known || entry.data.size() != bytes) return false;
-    std::memcpy(to, entry.data.data(), bytes);
-    return true;
-  }
-};
-
 void open_group() {
   auto& g = nccl::group();
   if (g.depth == 0 || g.announced) return;
@@ -170,71 +59,11 @@ struct Request {
   int root = -1;
 };
 
-std::shared_ptr<nccl::SentAsRoot> sent_in_group() {
+std::shared_ptr<values::SentAsRoot> sent_in_group() {
   auto& g = nccl::group();
-  if (g.sent_as_root == nullptr) g.sent_as_root = std::make_shared<nccl::SentAsRoot>();
+  if (g.depth == 0) return nullptr;
+  if (g.sent_as_root == nullptr) g.sent_as_root = std::make_shared<values::SentAsRoot>();
   return g.sent_as_root;
-}
-
-// A buffer of which a part is known travels with zeros for the rest: objects are gathered in
-// buffers that are as large as the largest of them.
-void post_known(Communicator& c, std::uint64_t key, const void* from, std::uint64_t bytes) {
-  auto& values = session::state().values;
-  if (!values.any(address(from), bytes)) return c.exchange->post(key, nullptr, bytes);
-  std::vector<char> data(bytes);
-  values.load(data.data(), address(from), bytes);
-  c.exchange->post(key, data.data(), bytes);
-}
-
-// Values move for small payloads outside captures; what is larger becomes unknown.
-void exchange_values(Communicator& c, const Request& q, const Type& type) {
-  auto& values = session::state().values;
-  bool root_only = q.kind == CollectiveKind::reduce || q.kind == CollectiveKind::gather;
-  bool receives = q.receive != nullptr && q.receive_bytes > 0 && (!root_only || q.root == c.rank);
-  std::uint64_t largest = std::max(q.send_bytes, q.receive_bytes);
-  if (c.size == 1 || !c.exchange) {
-    if (receives && q.send != nullptr)
-      values.copy(address(q.receive), address(q.send), std::min(q.send_bytes, q.receive_bytes));
-    return;
-  }
-  if (largest > nccl::value_limit(type.dtype)) {
-    if (receives) values.forget(address(q.receive), q.receive_bytes);
-    return;
-  }
-  std::uint64_t key = ++c.sequence;
-  bool sends = q.kind != CollectiveKind::broadcast || q.root == c.rank;
-  if (sends) {
-    post_known(c, key, q.send, q.send_bytes);
-    if (q.kind == CollectiveKind::broadcast && nccl::group().depth > 0)
-      (*sent_in_group())[{c.id, q.send_bytes}] = key;
-  }
-  if (!receives) return;
-  auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
-    auto result = std::make_shared<Result>();
-    result->exchange = c.exchange, result->key = key, result->kind = q.kind,
-    result->op = reduce_of(q.op);
-    result->type = type.dtype, result->rank = c.rank, result->size = c.size,
-    result->source = source;
-    if (q.kind == CollectiveKind::broadcast && c.exchange->is_absent(source)) {
-      result->communicator = c.id;
-      if (nccl::group().depth > 0) result->sent_as_root = sent_in_group();
-      if (values.any(address(q.receive), bytes)) {
-        result->before.resize(bytes);
-        values.load(result->before.data(), address(q.receive), bytes);
-      }
-    }
-    values.promise(address(q.receive) + offset, bytes, result);
-  };
-  if (q.kind == CollectiveKind::all_gather || q.kind == CollectiveKind::all_to_all ||
-      q.kind == CollectiveKind::gather) {
-    std::uint64_t chunk = q.receive_bytes / static_cast<std::uint64_t>(c.size);
-    for (int rank = 0; rank < c.size; ++rank)
-      promise(static_cast<std::uint64_t>(rank) * chunk, chunk, rank);
-  } else if (q.kind == CollectiveKind::broadcast) {
-    if (q.root != c.rank || q.send != q.receive) promise(0, q.receive_bytes, q.root);
-  } else {
-    promise(0, q.receive_bytes, q.root);
-  }
 }
 
 ncclResult_t run(void* handle, const Request& q, void* stream_handle, const char* name) {
@@ -263,7 +92,10 @@ ncclResult_t run(void* handle, const Request& q, void* stream_handle, const char
         .to = q.receive, .from = q.send, .width = std::min(q.send_bytes, q.receive_bytes)};
     if (area.width > 0) session::copy(area, stream_handle, true);
   }
-  if (stream->capture == nullptr) exchange_values(*c, q, type);
+  if (stream->capture == nullptr)
+    c->member.collective({q.kind, address(q.send), address(q.receive), q.send_bytes,
+                          q.receive_bytes, type.dtype, reduce_of(q.op), q.root},
+                         session::state().values, sent_in_group());
   return ncclSuccess;
 }
 
@@ -286,28 +118,10 @@ ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_typ
     return ncclUnhandledCudaError;
   if (stream->capture != nullptr) return ncclSuccess;
   auto& values = session::state().values;
-  if (!c->exchange) {
-    if (!send) values.forget(address(buffer), bytes);
-    return ncclSuccess;
-  }
-  int from = send ? c->rank : peer, to = send ? peer : c->rank;
-  std::uint64_t pair = static_cast<std::uint64_t>(from) << 24 | static_cast<std::uint64_t>(to);
-  if (bytes > nccl::value_limit(type.dtype)) {
-    if (!send) values.forget(address(buffer), bytes);
-    return ncclSuccess;
-  }
-  // Both ends count. A rank that sends to itself is both, and counts twice.
-  auto& counters = send ? c->messages_sent : c->messages_received;
-  std::uint64_t seed[2] = {pair, ++counters[pair]};
-  std::uint64_t key = (std::uint64_t{1} << 61) |
-                      nccl::hash(seed, sizeof seed) >> 3;  // apart from the collectives' keys
-  if (send) {
-    post_known(*c, key, buffer, bytes);
-  } else {
-    auto pending = std::make_shared<Message>();
-    pending->exchange = c->exchange, pending->key = key, pending->from = from;
-    values.promise(address(buffer), bytes, pending);
-  }
+  if (send)
+    c->member.send(address(buffer), bytes, type.dtype, peer, values);
+  else
+    c->member.receive(address(buffer), bytes, type.dtype, peer, values);
   return ncclSuccess;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/hash.h"
 #include "session/absence.h"
 #include "session/host_clock.h"
 #include "shim/nccl/python_groups.h"
@@ -22,20 +23,6 @@ namespace maya::nccl {
 device::Slab<Communicator, 1 << 14>& communicators() {
   static auto* slab = new device::Slab<Communicator, 1 << 14>;
   return *slab;
-}
-
-std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t h) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3ULL;
-  return h ^ (h >> 31);
-}
-
-double patience_seconds() {
-  static double seconds = [] {
-    const char* text = std::getenv("MAYA_PEER_TIMEOUT");
-    return text != nullptr ? std::atof(text) : 600.0;
-  }();
-  return seconds;
 }
 
 Group& group() {
@@ -55,15 +42,17 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
   if (made == nullptr) return nullptr;
   made->id = id, made->rank = rank, made->size = size, made->name = name;
   made->device = session::thread().device;
+  std::shared_ptr<values::Exchange> exchange;
   if (size > 1 && !s.settings.run_directory.empty())
-    made->exchange =
-        std::make_shared<device::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
+    exchange =
+        std::make_shared<values::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
+  made->member = values::Member(id, rank, size, exchange);
   made->names_rank = parent == 0 && names_rank;
   made->ranks = std::move(ranks);
   made->number =
       s.recorder.communicator(trace::Communicator{id, rank, size, parent, name, made->ranks});
   s.recorder.record(trace::Kind::communicator_create, 0, made->number);
-  if (made->exchange) made->exchange->post(join_key, &rank, sizeof rank);
+  if (exchange) exchange->post(join_key, &rank, sizeof rank);
   return made;
 }
 
@@ -84,22 +73,23 @@ static void find_absent(Communicator& c) {
   constexpr double grace_seconds = 15;
   if (ranks.empty()) return;
   const bool whole = c.size == settings.world_size && c.rank == settings.rank;
-  if (!whole && c.ranks.empty()) return c.exchange->await_appearance(grace_seconds);
+  if (!whole && c.ranks.empty()) return c.member.exchange()->await_appearance(grace_seconds);
   for (int place = 0; place < c.size; ++place) {
     const int rank = whole ? place : c.ranks[static_cast<std::size_t>(place)];
-    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) c.exchange->declare_absent(place);
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank))
+      c.member.exchange()->declare_absent(place);
   }
 }
 
 bool await_members(Communicator& c) {
-  if (!c.exchange) return true;
+  if (c.member.exchange() == nullptr) return true;
   find_absent(c);
   for (int peer = 0; peer < c.size; ++peer)
-    if (!c.exchange->await(peer, join_key, patience_seconds()).arrived) {
+    if (!c.member.exchange()->await(peer, join_key, values::peer_patience()).arrived) {
       std::fprintf(
           stderr,
           "maya: rank %d of communicator %016llx (%d ranks) never joined; rank %d waited %.0f s\n",
-          peer, static_cast<unsigned long long>(c.id), c.size, c.rank, patience_seconds());
+          peer, static_cast<unsigned long long>(c.id), c.size, c.rank, values::peer_patience());
       return false;
     }
   learn_rank(c);
@@ -212,16 +202,16 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRank(void** out, int size, ncclUniqueId id, int rank) {
-  return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, nullptr);
+  return nccl::init(out, size, base::identity(&id, sizeof id), rank, nullptr);
 }
 ncclResult_t ncclCommInitRankConfig(void** out, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  return nccl::init(out, size, nccl::hash(&id, sizeof id), rank, config);
+  return nccl::init(out, size, base::identity(&id, sizeof id), rank, config);
 }
 ncclResult_t ncclCommInitRankScalable(void** out, int size, int rank, int ids, ncclUniqueId* id,
                                       ncclConfig_t* config) {
   if (ids < 1 || id == nullptr) return ncclInvalidArgument;
-  return nccl::init(out, size, nccl::hash(id, sizeof(ncclUniqueId)), rank, config);
+  return nccl::init(out, size, base::identity(id, sizeof(ncclUniqueId)), rank, config);
 }
 // One process for all devices: its members need no exchange.
 ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
@@ -234,7 +224,7 @@ ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
   for (int i = 0; i < count; ++i) {
     session::thread().device = devices != nullptr ? devices[i] : i;
     // All members are GPUs of this process: they say nothing of its rank among others.
-    out[i] = nccl::announce(nccl::hash(&id, sizeof id), i, count, 0, "", false);
+    out[i] = nccl::announce(base::identity(&id, sizeof id), i, count, 0, "", false);
   }
   session::thread().device = before;
   return ncclSuccess;
@@ -249,7 +239,8 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
   std::vector<std::pair<nccl::Choice, int>> members;
   std::vector<int> ranks;  // of the job, where only some of them run
   nccl::Choice own{colour, key};
-  const bool partly = parent->exchange && parent->exchange->absent() > 0;
+  const bool partly =
+      parent->member.exchange() != nullptr && parent->member.exchange()->absent() > 0;
   if (partly && colour != NCCL_SPLIT_NOCOLOR) {
     // The key is the place in the group for torch, whose lists this finds.
     ranks = nccl::group_being_made(session::state().settings.rank, key);
@@ -263,14 +254,14 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
           "nobody "
           "says which groups they join. Run with --ranks all, or create the groups without "
           "init_process_group(device_id=...)\n",
-          parent->size, colour, parent->exchange->absent());
+          parent->size, colour, parent->member.exchange()->absent());
       return ncclInvalidUsage;
     }
   }
-  if (parent->exchange && !partly) {
+  if (parent->member.exchange() != nullptr && !partly) {
     std::uint64_t exchange_key = (std::uint64_t{1} << 62) | number;
-    parent->exchange->post(exchange_key, &own, sizeof own);
-    auto entries = parent->exchange->gather(exchange_key, nccl::patience_seconds());
+    parent->member.exchange()->post(exchange_key, &own, sizeof own);
+    auto entries = parent->member.exchange()->gather(exchange_key, values::peer_patience());
     for (int rank = 0; rank < parent->size; ++rank) {
       const auto& entry = entries[static_cast<std::size_t>(rank)];
       nccl::Choice choice{};
@@ -293,7 +284,7 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
     if (members[i].second == parent->rank) rank = static_cast<int>(i);
   std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
   Communicator* made =
-      nccl::announce(nccl::hash(seed, sizeof seed), rank, static_cast<int>(members.size()),
+      nccl::announce(base::identity(seed, sizeof seed), rank, static_cast<int>(members.size()),
                      parent->id, nccl::config_name(config), false, std::move(ranks));
   return nccl::join(out, made);
 }
@@ -313,7 +304,7 @@ ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out,
   std::uint64_t seed[3] = {parent->id, ++parent->splits, 0x5112};
   std::string name = nccl::config_name(config);
   return nccl::join(
-      out, nccl::announce(nccl::hash(seed, sizeof seed), static_cast<int>(own - left.begin()),
+      out, nccl::announce(base::identity(seed, sizeof seed), static_cast<int>(own - left.begin()),
                           static_cast<int>(left.size()), parent->id, name));
 }
 
@@ -324,7 +315,7 @@ ncclResult_t ncclCommGrow(void* handle, int size, const ncclUniqueId* id, int ra
                           ncclConfig_t* config) {
   if (id == nullptr) return ncclInvalidArgument;
   if (Communicator* parent = find(handle); parent != nullptr && rank < 0) rank = parent->rank;
-  return nccl::init(out, size, nccl::hash(id, sizeof *id), rank, config);
+  return nccl::init(out, size, base::identity(id, sizeof *id), rank, config);
 }
 
 ncclResult_t ncclCommFinalize(void* handle) {

@@ -3,18 +3,16 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "abi/nccl.h"
-#include "device/exchange.h"
 #include "device/slab.h"
 #include "maya/trace.h"
 #include "session/calls.h"
 #include "shim/nccl/buffers.h"
+#include "values/collectives.h"
 
 namespace maya::nccl {
 
@@ -22,10 +20,7 @@ struct Communicator {
   std::uint64_t id{};
   int rank{}, size{1}, device{};
   std::uint16_t number{};  // in the recording
-  std::shared_ptr<device::Exchange> exchange;
-  std::uint64_t sequence{};  // of collectives whose values are exchanged
-  // Per (from, to): how many.
-  std::unordered_map<std::uint64_t, std::uint64_t> messages_sent, messages_received;
+  values::Member member;
   std::uint64_t splits{};
   bool aborted{};
   bool names_rank{};  // its rank may be the process's
@@ -43,26 +38,11 @@ Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t paren
                        std::vector<int> ranks = {});
 bool await_members(Communicator& communicator);
 
-std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = 0xcbf29ce484222325ULL);
-
-// Largest payload whose value travels. Floats are gradients and weights, of which only small ones
-// are looked at. Integers are indices, counts and pickled objects: they travel where they are
-// known.
-constexpr std::uint64_t value_limit(DType type) {
-  const bool integer =
-      type == DType::i8 || type == DType::u8 || type == DType::i32 || type == DType::i64;
-  return std::uint64_t{1} << (integer ? 30 : 16);
-}
-double patience_seconds();
-
-// What this process sends as a root in one group: the key of a broadcast, by communicator and size.
-using SentAsRoot = std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>;
-
 struct Group {
   int depth = 0;
   bool announced = false;
   std::vector<Communicator*> joining;
-  std::shared_ptr<SentAsRoot> sent_as_root;  // null: none yet
+  std::shared_ptr<values::SentAsRoot> sent_as_root;  // null: none yet
 };
 Group& group();
 

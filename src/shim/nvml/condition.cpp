@@ -32,7 +32,7 @@ std::uint64_t used_here(int index) {
 }
 
 // The processes that hold memory of a device, as far as they can be seen.
-std::vector<session::DeviceUser> users(int index) {
+std::vector<session::DeviceUser> holders(int index) {
   std::vector<session::DeviceUser> all = session::device_users(index);
   std::erase_if(all, [](const auto& user) { return user.process == getpid(); });
   if (const std::uint64_t own = used_here(index)) all.insert(all.begin(), {getpid(), own});
@@ -41,7 +41,7 @@ std::vector<session::DeviceUser> users(int index) {
 
 std::uint64_t used(int index) {
   std::uint64_t bytes = 0;
-  for (const auto& user : users(index)) bytes += user.bytes;
+  for (const auto& user : holders(index)) bytes += user.bytes;
   return bytes;
 }
 
@@ -278,7 +278,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
-  const auto all = users(own);
+  const auto all = holders(own);
   const bool fits = *number >= all.size();
   *number = static_cast<unsigned>(all.size());
   if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -295,7 +295,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned*
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
-  const auto all = users(own);
+  const auto all = holders(own);
   const bool fits = *number >= all.size();
   *number = static_cast<unsigned>(all.size());
   if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;

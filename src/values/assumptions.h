@@ -7,15 +7,11 @@
 
 #include <optional>
 
-#include "session/operand.h"
+#include "values/operand.h"
 
-namespace maya::session {
+namespace maya::values {
 
 // The value of every element of the (first) output, when inputs are unknown; nothing: unknown too.
-std::optional<Number> assumed(const decode::Semantics& semantics, device::Values& values,
-                              std::uint64_t limit);
+std::optional<Number> assumed(const Semantics& semantics, KnownBytes& values, std::uint64_t limit);
 
-// "eq", "lt", … as a truth value; nothing for other functions.
-std::optional<bool> compare(const std::string& function, Number a, Number b);
-
-}  // namespace maya::session
+}  // namespace maya::values

@@ -8,13 +8,13 @@
 
 #include <cstdint>
 
-#include "decode/decode.h"
-#include "device/values.h"
+#include "values/known_bytes.h"
+#include "values/semantics.h"
 
-namespace maya::session {
+namespace maya::values {
 
 enum class Answer : std::uint8_t { computed, whole_mask };
 
-Answer compute(const decode::Semantics& semantics, device::Values& values, std::uint64_t limit);
+Answer compute(const Semantics& semantics, KnownBytes& values, std::uint64_t limit);
 
-}  // namespace maya::session
+}  // namespace maya::values

@@ -1,11 +1,12 @@
-#include "session/assumptions.h"
+#include "values/assumptions.h"
 
 #include <algorithm>
 
-namespace maya::session {
+#include "values/functions.h"
+
+namespace maya::values {
 namespace {
 
-using Semantics = decode::Semantics;
 // Less than what is called near (1e-6: do these sum to one?), more than what is called nothing
 // (1e-11: does this window vanish?).
 constexpr Number small = 1e-7L;
@@ -24,7 +25,7 @@ std::optional<Number> uniform(const Column& column) {
   return all ? std::optional<Number>(first) : std::nullopt;
 }
 
-std::optional<Number> compared(const Semantics& s, device::Values& values, std::uint64_t limit) {
+std::optional<Number> compared(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   if (s.inputs.empty()) return std::nullopt;
   if (s.inputs.size() > 1 && same_elements(s.inputs[0], s.inputs[1]))
     return compare(s.function, small, small);
@@ -44,17 +45,7 @@ std::optional<Number> compared(const Semantics& s, device::Values& values, std::
 
 }  // namespace
 
-std::optional<bool> compare(const std::string& f, Number a, Number b) {
-  if (f == "eq") return a == b;
-  if (f == "ne") return a != b;
-  if (f == "lt") return a < b;
-  if (f == "le") return a <= b;
-  if (f == "gt") return a > b;
-  if (f == "ge") return a >= b;
-  return std::nullopt;
-}
-
-std::optional<Number> assumed(const Semantics& s, device::Values& values, std::uint64_t limit) {
+std::optional<Number> assumed(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   using Kind = Semantics::Kind;
   if (s.outputs.empty()) return std::nullopt;
   // An unknown mask chooses every place (see list() in moves.cpp), also where it is counted.
@@ -75,4 +66,4 @@ std::optional<Number> assumed(const Semantics& s, device::Values& values, std::u
   return s.kind == Kind::compare ? compared(s, values, limit) : std::nullopt;
 }
 
-}  // namespace maya::session
+}  // namespace maya::values

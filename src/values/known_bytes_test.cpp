@@ -1,4 +1,4 @@
-#include "device/values.h"
+#include "values/known_bytes.h"
 
 #include <gtest/gtest.h>
 
@@ -11,17 +11,17 @@
 
 #include "device/memory.h"
 
-namespace maya::device {
+namespace maya::values {
 namespace {
 
-class ValuesTest : public testing::Test {
+class KnownBytesTest : public testing::Test {
  protected:
-  Memory memory{1, std::uint64_t{1} << 30, 0};
-  Values values{memory.base(), memory.span()};
+  device::Memory memory{1, std::uint64_t{1} << 30, 0};
+  KnownBytes values{memory.base(), memory.span()};
   std::uint64_t base = memory.base();
 };
 
-TEST_F(ValuesTest, WhatIsStoredIsReadAndTheRestIsZero) {
+TEST_F(KnownBytesTest, WhatIsStoredIsReadAndTheRestIsZero) {
   int data[4] = {1, 2, 3, 4};
   values.store(base + 100, data, sizeof data);
   int out[6] = {9, 9, 9, 9, 9, 9};
@@ -34,7 +34,7 @@ TEST_F(ValuesTest, WhatIsStoredIsReadAndTheRestIsZero) {
   EXPECT_EQ(out[0], 2);
 }
 
-TEST_F(ValuesTest, FillsRepeatTheirPattern) {
+TEST_F(KnownBytesTest, FillsRepeatTheirPattern) {
   const std::string_view pattern = "abcdefgh";
   for (std::uint64_t width : {1, 2, 4, 8})
     for (std::uint64_t bytes : {1, 8, 15, 1030}) {
@@ -47,7 +47,7 @@ TEST_F(ValuesTest, FillsRepeatTheirPattern) {
     }
 }
 
-TEST_F(ValuesTest, WhatIsSupposedIsReadByTheHostAndUnknownToKernels) {
+TEST_F(KnownBytesTest, WhatIsSupposedIsReadByTheHostAndUnknownToKernels) {
   const float half = 0.5f;
   float out[4]{};
   values.suppose(base + 64, &half, 4, 16);
@@ -69,7 +69,7 @@ TEST_F(ValuesTest, WhatIsSupposedIsReadByTheHostAndUnknownToKernels) {
   EXPECT_EQ(out[3], 0.0f);
 }
 
-TEST_F(ValuesTest, ForgettingAPartKeepsTheOthers) {
+TEST_F(KnownBytesTest, ForgettingAPartKeepsTheOthers) {
   std::vector<char> data(3000, 7);
   values.store(base, data.data(), data.size());
   values.forget(base + 1000, 1000);
@@ -84,7 +84,7 @@ TEST_F(ValuesTest, ForgettingAPartKeepsTheOthers) {
   EXPECT_NE(values.known(base + 2100, 400), nullptr);
 }
 
-TEST_F(ValuesTest, TheFilterSaysNoWhereNothingIsKnown) {
+TEST_F(KnownBytesTest, TheFilterSaysNoWhereNothingIsKnown) {
   EXPECT_FALSE(values.possible(base + 5000));
   char one = 1;
   values.store(base + 5000, &one, 1);
@@ -94,7 +94,7 @@ TEST_F(ValuesTest, TheFilterSaysNoWhereNothingIsKnown) {
   EXPECT_FALSE(values.possible(0x10));
 }
 
-TEST_F(ValuesTest, CopiesCarryValuesAndUnknownsOverwrite) {
+TEST_F(KnownBytesTest, CopiesCarryValuesAndUnknownsOverwrite) {
   long data[2] = {5, 6}, out[2] = {};
   values.store(base, data, sizeof data);
   values.copy(base + 4096, base, sizeof data);
@@ -106,7 +106,7 @@ TEST_F(ValuesTest, CopiesCarryValuesAndUnknownsOverwrite) {
   EXPECT_EQ(out[1], 6);
 }
 
-class Promise : public Values::Pending {
+class Promise : public KnownBytes::Pending {
  public:
   explicit Promise(bool known) : known_(known) {}
   int asked = 0;
@@ -120,7 +120,7 @@ class Promise : public Values::Pending {
   bool known_;
 };
 
-TEST_F(ValuesTest, PromisesAreResolvedOnceWhenSomebodyLooks) {
+TEST_F(KnownBytesTest, PromisesAreResolvedOnceWhenSomebodyLooks) {
   auto kept = std::make_shared<Promise>(true), broken = std::make_shared<Promise>(false);
   values.promise(base, 16, kept);
   values.promise(base + 16, 16, broken);
@@ -134,7 +134,7 @@ TEST_F(ValuesTest, PromisesAreResolvedOnceWhenSomebodyLooks) {
   EXPECT_EQ(broken->asked, 1);
 }
 
-TEST_F(ValuesTest, RandomUseAgreesWithAPlainCopy) {
+TEST_F(KnownBytesTest, RandomUseAgreesWithAPlainCopy) {
   constexpr std::size_t size = 8192;
   std::vector<unsigned char> plain(size);
   std::vector<bool> known(size);
@@ -171,7 +171,7 @@ TEST_F(ValuesTest, RandomUseAgreesWithAPlainCopy) {
   }
 }
 
-TEST_F(ValuesTest, ThreadsDoNotDisturbEachOther) {
+TEST_F(KnownBytesTest, ThreadsDoNotDisturbEachOther) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t)
     threads.emplace_back([this, t] {
@@ -188,4 +188,4 @@ TEST_F(ValuesTest, ThreadsDoNotDisturbEachOther) {
 }
 
 }  // namespace
-}  // namespace maya::device
+}  // namespace maya::values

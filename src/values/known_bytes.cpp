@@ -1,4 +1,4 @@
-#include "device/values.h"
+#include "values/known_bytes.h"
 
 #include <sys/mman.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace maya::device {
+namespace maya::values {
 namespace {
 void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -21,7 +21,7 @@ void repeat(char* to, const void* pattern, std::uint64_t pattern_bytes, std::uin
 }
 }  // namespace
 
-Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span) {
+KnownBytes::KnownBytes(std::uint64_t base, std::uint64_t span) : base_(base), span_(span) {
   std::uint64_t fine = span / grain / 64 + 64, words = fine + span / coarse / 64 + 1;
   void* map = mmap(nullptr, words * 8, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -33,7 +33,7 @@ Values::Values(std::uint64_t base, std::uint64_t span) : base_(base), span_(span
   bits_ = static_cast<std::atomic<std::uint64_t>*>(map);
 }
 
-bool Values::possible_in(std::uint64_t address, std::uint64_t bytes) const {
+bool KnownBytes::possible_in(std::uint64_t address, std::uint64_t bytes) const {
   std::uint64_t offset = address - base_;
   if (offset >= span_ || bytes == 0) return false;
   std::uint64_t last = offset + std::min(bytes, span_ - offset) - 1;
@@ -55,7 +55,7 @@ bool Values::possible_in(std::uint64_t address, std::uint64_t bytes) const {
   return false;
 }
 
-void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
+void KnownBytes::set_bits(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t last = (address + bytes - 1 - base_) / grain;
   for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit)
     bits_[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
@@ -65,7 +65,7 @@ void Values::set_bits(std::uint64_t address, std::uint64_t bytes) {
 }
 
 // Clears the grains in which nothing known is left.
-void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
+void KnownBytes::clear_bits(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t last = (address + bytes - 1 - base_) / grain;
   for (std::uint64_t bit = (address - base_) / grain; bit <= last; ++bit) {
     // Little is known of a large stretch: pass over the rest by words.
@@ -95,7 +95,7 @@ void Values::clear_bits(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
-void Values::erase(std::uint64_t address, std::uint64_t bytes) {
+void KnownBytes::erase(std::uint64_t address, std::uint64_t bytes) {
   std::uint64_t end = address + bytes;
   auto it = map_.upper_bound(address);
   if (it != map_.begin() && std::prev(it)->second.end > address) --it;
@@ -114,8 +114,8 @@ void Values::erase(std::uint64_t address, std::uint64_t bytes) {
   if (any) clear_bits(address, bytes);
 }
 
-void Values::insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending,
-                    std::uint8_t supposed) {
+void KnownBytes::insert(std::uint64_t address, std::uint64_t bytes,
+                        std::shared_ptr<Pending> pending, std::uint8_t supposed) {
   erase(address, bytes);
   std::uint64_t end = address + bytes;
   set_bits(address, bytes);
@@ -139,22 +139,22 @@ void Values::insert(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<
   map_[address] = {end, std::move(pending), supposed};
 }
 
-Values::Map::const_iterator Values::stretch_at(std::uint64_t address) const {
+KnownBytes::Map::const_iterator KnownBytes::stretch_at(std::uint64_t address) const {
   auto it = map_.upper_bound(address);
   if (it == map_.begin()) return map_.end();
   --it;
   return it->second.end > address ? it : map_.end();
 }
 
-void Values::store(std::uint64_t address, const void* from, std::uint64_t bytes) {
+void KnownBytes::store(std::uint64_t address, const void* from, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes)) return;
   std::lock_guard guard(mutex_);
   insert(address, bytes, nullptr);
   std::memmove(at(address), from, bytes);
 }
 
-void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
-                  std::uint64_t bytes) {
+void KnownBytes::fill(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+                      std::uint64_t bytes) {
   if (bytes == 0 || pattern_bytes == 0 || !inside(address, bytes)) return;
   std::lock_guard guard(mutex_);
   insert(address, bytes, nullptr);
@@ -162,16 +162,16 @@ void Values::fill(std::uint64_t address, const void* pattern, std::uint64_t patt
 }
 
 // The pattern itself is kept where the data would be.
-void Values::suppose(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
-                     std::uint64_t bytes) {
+void KnownBytes::suppose(std::uint64_t address, const void* pattern, std::uint64_t pattern_bytes,
+                         std::uint64_t bytes) {
   if (bytes == 0 || pattern_bytes == 0 || pattern_bytes > 8 || !inside(address, bytes)) return;
   std::lock_guard guard(mutex_);
   insert(address, bytes, nullptr, static_cast<std::uint8_t>(pattern_bytes));
   repeat(static_cast<char*>(at(address)), pattern, pattern_bytes, bytes);
 }
 
-const void* Values::supposed(std::uint64_t address, std::uint64_t bytes,
-                             std::uint64_t& pattern_bytes) {
+const void* KnownBytes::supposed(std::uint64_t address, std::uint64_t bytes,
+                                 std::uint64_t& pattern_bytes) {
   if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
   std::lock_guard guard(mutex_);
   auto it = stretch_at(address);
@@ -181,15 +181,16 @@ const void* Values::supposed(std::uint64_t address, std::uint64_t bytes,
   return at(address);
 }
 
-void Values::promise(std::uint64_t address, std::uint64_t bytes, std::shared_ptr<Pending> pending) {
+void KnownBytes::promise(std::uint64_t address, std::uint64_t bytes,
+                         std::shared_ptr<Pending> pending) {
   if (bytes == 0 || !inside(address, bytes)) return;
   std::lock_guard guard(mutex_);
   insert(address, bytes, std::move(pending));
 }
 
 // Resolves what is pending in the range, outside the lock: peers may need this process meanwhile.
-void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
-                    std::uint64_t bytes) {
+void KnownBytes::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
+                        std::uint64_t bytes) {
   for (;;) {
     auto it = map_.upper_bound(address);
     if (it != map_.begin() && std::prev(it)->second.end > address) --it;
@@ -212,7 +213,7 @@ void Values::settle(std::unique_lock<std::mutex>& lock, std::uint64_t address,
   }
 }
 
-bool Values::covered(std::uint64_t address, std::uint64_t bytes) const {
+bool KnownBytes::covered(std::uint64_t address, std::uint64_t bytes) const {
   std::uint64_t end = address + bytes;
   while (address < end) {
     auto it = stretch_at(address);
@@ -222,7 +223,7 @@ bool Values::covered(std::uint64_t address, std::uint64_t bytes) const {
   return true;
 }
 
-bool Values::load(void* to, std::uint64_t address, std::uint64_t bytes) {
+bool KnownBytes::load(void* to, std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0) return true;
   std::unique_lock lock(mutex_);
   if (!inside(address, bytes)) {
@@ -245,21 +246,21 @@ bool Values::load(void* to, std::uint64_t address, std::uint64_t bytes) {
   return false;
 }
 
-void Values::forget(std::uint64_t address, std::uint64_t bytes) {
+void KnownBytes::forget(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || address - base_ >= span_) return;
   bytes = std::min(bytes, span_ - (address - base_));
   std::lock_guard guard(mutex_);
   erase(address, bytes);
 }
 
-void Values::forget_from(std::uint64_t address, std::uint64_t at_most) {
+void KnownBytes::forget_from(std::uint64_t address, std::uint64_t at_most) {
   if (!possible(address)) return;
   std::lock_guard guard(mutex_);
   if (auto it = stretch_at(address); it != map_.end())
     erase(address, std::min(it->second.end - address, at_most));
 }
 
-void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+void KnownBytes::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   if (bytes == 0 || !inside(to, bytes)) return;
   std::unique_lock lock(mutex_);
   if (inside(from, bytes)) {
@@ -289,8 +290,9 @@ void Values::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   erase(to, bytes);
 }
 
-std::shared_ptr<Values::Pending> Values::promised(std::uint64_t address, std::uint64_t bytes,
-                                                  std::uint64_t& begin) {
+std::shared_ptr<KnownBytes::Pending> KnownBytes::promised(std::uint64_t address,
+                                                          std::uint64_t bytes,
+                                                          std::uint64_t& begin) {
   if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
   std::lock_guard guard(mutex_);
   auto it = stretch_at(address);
@@ -299,7 +301,7 @@ std::shared_ptr<Values::Pending> Values::promised(std::uint64_t address, std::ui
   return it->second.pending;
 }
 
-bool Values::any(std::uint64_t address, std::uint64_t bytes) {
+bool KnownBytes::any(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes)) return false;
   std::lock_guard guard(mutex_);
   auto it = map_.upper_bound(address);
@@ -309,11 +311,11 @@ bool Values::any(std::uint64_t address, std::uint64_t bytes) {
   return false;
 }
 
-const void* Values::known(std::uint64_t address, std::uint64_t bytes) {
+const void* KnownBytes::known(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes) || !possible(address)) return nullptr;
   std::unique_lock lock(mutex_);
   settle(lock, address, bytes);
   return covered(address, bytes) ? at(address) : nullptr;
 }
 
-}  // namespace maya::device
+}  // namespace maya::values

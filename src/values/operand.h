@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "decode/decode.h"
-#include "device/values.h"
+#include "values/known_bytes.h"
+#include "values/semantics.h"
 
-namespace maya::session {
+namespace maya::values {
 
-using Operand = decode::Semantics::Operand;
+using Operand = Semantics::Operand;
 using Number = long double;  // 64 bits of mantissa hold every int64 exactly
 using Column = std::vector<Number>;
 
@@ -29,8 +29,8 @@ Range range(const Operand& o);
 bool dense(const Operand& o);
 
 // Nothing if an element is unknown, or if there is more than `limit` bytes of them.
-std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit);
-void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit);
-void forget(const Operand& o, device::Values& values);
+std::optional<Column> load(const Operand& o, KnownBytes& values, std::uint64_t limit);
+void store(const Operand& o, const Column& data, KnownBytes& values, std::uint64_t limit);
+void forget(const Operand& o, KnownBytes& values);
 
-}  // namespace maya::session
+}  // namespace maya::values

@@ -8,17 +8,16 @@
 #include <optional>
 #include <vector>
 
-#include "decode/decode.h"
-#include "device/values.h"
-#include "session/operand.h"
+#include "values/known_bytes.h"
+#include "values/operand.h"
+#include "values/semantics.h"
 
-namespace maya::session {
+namespace maya::values {
 
-class Formula : public device::Values::Pending {
+class Formula : public KnownBytes::Pending {
  public:
   // The formula of a pointwise kernel's output, if all its inputs are known or formulas.
-  static std::shared_ptr<Formula> of(const decode::Semantics& s, device::Values& values,
-                                     std::uint64_t limit);
+  static std::shared_ptr<Formula> of(const Semantics& s, KnownBytes& values, std::uint64_t limit);
 
   // The elements at these places of the output, in its own (dense) order. False: cannot be told.
   bool at(const std::vector<std::int64_t>& places, std::vector<std::int64_t>& out) const;
@@ -36,7 +35,7 @@ class Formula : public device::Values::Pending {
     std::int64_t first{};              // the element of the formula at the operand's address
   };
 
-  decode::Semantics::Kind kind_{};
+  Semantics::Kind kind_{};
   std::string function_;
   double scalar_{};
   Operand out_;
@@ -46,6 +45,6 @@ class Formula : public device::Values::Pending {
 // The result of a sum, any or all over a formula. Where each result covers a block of a mask of
 // more than a few million elements, a regular sample of the block is taken that has its corners:
 // "none" and "all", which is what such sums are for, come out right.
-std::optional<Column> reduce_formula(const decode::Semantics& s, device::Values& values);
+std::optional<Column> reduce_formula(const Semantics& s, KnownBytes& values);
 
-}  // namespace maya::session
+}  // namespace maya::values

@@ -1,11 +1,11 @@
-#include "session/operand.h"
+#include "values/operand.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-namespace maya::session {
+namespace maya::values {
 namespace {
 
 float half_to_float(std::uint16_t h) {
@@ -148,7 +148,7 @@ bool dense(const Operand& o) {
   return true;
 }
 
-std::optional<Column> load(const Operand& o, device::Values& values, std::uint64_t limit) {
+std::optional<Column> load(const Operand& o, KnownBytes& values, std::uint64_t limit) {
   std::int64_t n = count(o);
   int element = bits(o.dtype) / 8;
   if (n <= 0 || element == 0 || n * element > static_cast<std::int64_t>(limit)) return std::nullopt;
@@ -172,14 +172,14 @@ std::optional<Column> load(const Operand& o, device::Values& values, std::uint64
   return out;
 }
 
-void forget(const Operand& o, device::Values& values) {
+void forget(const Operand& o, KnownBytes& values) {
   if (count(o) <= 0) return;
   Range r = range(o);
   values.forget(o.address + static_cast<std::uint64_t>(r.low),
                 static_cast<std::uint64_t>(r.high - r.low));
 }
 
-void store(const Operand& o, const Column& data, device::Values& values, std::uint64_t limit) {
+void store(const Operand& o, const Column& data, KnownBytes& values, std::uint64_t limit) {
   std::int64_t n = count(o);
   int element = bits(o.dtype) / 8;
   if (element == 0 || n * element > static_cast<std::int64_t>(limit) ||
@@ -200,4 +200,4 @@ void store(const Operand& o, const Column& data, device::Values& values, std::ui
   if (dense) values.store(o.address, all.data(), all.size());
 }
 
-}  // namespace maya::session
+}  // namespace maya::values

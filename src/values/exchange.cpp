@@ -1,4 +1,4 @@
-#include "device/exchange.h"
+#include "values/exchange.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace maya::device {
+namespace maya::values {
 namespace {
 
 constexpr std::uint32_t entry_magic = 0x4d455843;
@@ -171,4 +171,4 @@ int Exchange::absent() const {
   return count;
 }
 
-}  // namespace maya::device
+}  // namespace maya::values

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace maya::device {
+namespace maya::values {
 
 // How a process waits for what another one writes. Where time is virtual the session sets these, so
 // that whoever is written to is awake before the writer sleeps; else files are looked at again and
@@ -85,4 +85,4 @@ class Exchange {
   mutable std::mutex mutex_;
 };
 
-}  // namespace maya::device
+}  // namespace maya::values

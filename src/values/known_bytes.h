@@ -15,9 +15,9 @@
 #include <memory>
 #include <mutex>
 
-namespace maya::device {
+namespace maya::values {
 
-class Values {
+class KnownBytes {
  public:
   static constexpr std::uint64_t grain = 512;
   static constexpr std::uint64_t coarse = grain * 4096;
@@ -34,7 +34,7 @@ class Values {
     virtual bool copyable() const { return false; }
   };
 
-  Values(std::uint64_t base, std::uint64_t span);
+  KnownBytes(std::uint64_t base, std::uint64_t span);
 
   // How to wait for a peer. The owner of the values may hold locks of its own while it asks for
   // them; none of them may span the wait. `wait` calls its argument once. Set before first use.
@@ -107,4 +107,4 @@ class Values {
   Wait wait_ = [](const std::function<void()>& resolve) { resolve(); };
 };
 
-}  // namespace maya::device
+}  // namespace maya::values

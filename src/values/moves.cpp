@@ -1,15 +1,13 @@
-#include "session/moves.h"
+#include "values/moves.h"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "session/operand.h"
+#include "values/operand.h"
 
-namespace maya::session {
+namespace maya::values {
 namespace {
-
-using decode::Semantics;
 
 std::uint64_t moved(std::uint64_t address, std::int64_t by) {
   return address + static_cast<std::uint64_t>(by);
@@ -17,7 +15,7 @@ std::uint64_t moved(std::uint64_t address, std::int64_t by) {
 
 // Byte offsets that the indices add to each element of the iteration.
 std::optional<std::vector<std::int64_t>> displacements(const Semantics& s, std::size_t first,
-                                                       std::int64_t n, device::Values& values,
+                                                       std::int64_t n, KnownBytes& values,
                                                        std::uint64_t limit) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(n));
   for (std::size_t k = first; k < s.inputs.size(); ++k) {
@@ -35,7 +33,7 @@ std::optional<std::vector<std::int64_t>> displacements(const Semantics& s, std::
   return out;
 }
 
-void gather(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void gather(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   const Operand &out = s.outputs.at(0), &in = s.inputs.at(0);
   std::int64_t n = count(out), element = bits(out.dtype) / 8;
   if (n <= 0) return;
@@ -51,7 +49,7 @@ void gather(const Semantics& s, device::Values& values, std::uint64_t limit) {
              : values.supposed(moved(in.address, reach.low),
                                static_cast<std::uint64_t>(reach.high - reach.low), width);
   if (pattern != nullptr && width == static_cast<std::uint64_t>(element) && dense(out) &&
-      n <= decode::most_supposed)
+      n <= most_supposed)
     return values.suppose(out.address, pattern, width, static_cast<std::uint64_t>(n) * width);
   if (!source || n * element > static_cast<std::int64_t>(limit) || count(in) < n)
     return forget(out, values);
@@ -88,7 +86,7 @@ std::optional<Number> combine(const std::string& f, Number a, Number b) {
   return std::nullopt;
 }
 
-void scatter(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void scatter(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   const Operand& out = s.outputs.at(0);
   std::int64_t n = count(out), element = bits(out.dtype) / 8;
   if (n <= 0) return;
@@ -138,7 +136,7 @@ Number different(std::int64_t n, std::uint64_t limit) {
   return n * 8 > static_cast<std::int64_t>(limit) ? Number(n > 0) : static_cast<Number>(n);
 }
 
-void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void list(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   auto in = load(s.inputs.at(0), values, limit);
   Column found;
   if (in) {
@@ -192,7 +190,7 @@ void list(const Semantics& s, device::Values& values, std::uint64_t limit) {
   store(runs, lengths, values, limit);
 }
 
-void repeat(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void repeat(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   auto times = load(s.inputs.at(0), values, limit), ends = load(s.inputs.at(1), values, limit);
   const Operand& out = s.outputs.at(0);
   Column result(static_cast<std::size_t>(
@@ -208,7 +206,7 @@ void repeat(const Semantics& s, device::Values& values, std::uint64_t limit) {
   store(out, result, values, limit);
 }
 
-void unravel(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void unravel(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   Operand line = s.outputs.at(0), all = line;
   int rank = line.rank;
   line.rank = all.rank = 1;
@@ -229,7 +227,7 @@ void unravel(const Semantics& s, device::Values& values, std::uint64_t limit) {
   store(all, result, values, limit);
 }
 
-void differences(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void differences(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   auto in = load(s.inputs.at(0), values, limit);
   auto n = count(s.inputs[0]);
   Column result(in ? in->size() : static_cast<std::size_t>(different(n, limit)));
@@ -240,7 +238,7 @@ void differences(const Semantics& s, device::Values& values, std::uint64_t limit
 
 // GradScaler: gradients nobody computed count as finite, so the scale stays and the tracker counts
 // up.
-void loss_scale(const Semantics& s, device::Values& values, std::uint64_t limit) {
+void loss_scale(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   auto scale = load(s.outputs.at(0), values, limit), tracker = load(s.outputs.at(1), values, limit);
   auto found = load(s.inputs.at(0), values, limit);
   if (!scale || !tracker) return forget(s.outputs[0], values), forget(s.outputs[1], values);
@@ -257,7 +255,7 @@ void loss_scale(const Semantics& s, device::Values& values, std::uint64_t limit)
 
 }  // namespace
 
-bool move(const Semantics& s, device::Values& values, std::uint64_t limit) {
+bool move(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   using Kind = Semantics::Kind;
   std::size_t inputs = 1, outputs = 1;
   if (s.kind == Kind::repeat) inputs = 2;
@@ -286,4 +284,4 @@ bool move(const Semantics& s, device::Values& values, std::uint64_t limit) {
   }
 }
 
-}  // namespace maya::session
+}  // namespace maya::values

@@ -1,12 +1,12 @@
-#include "session/formula.h"
+#include "values/formula.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace maya::session {
+namespace maya::values {
 namespace {
 
-using Kind = decode::Semantics::Kind;
+using Kind = Semantics::Kind;
 using Places = std::vector<std::int64_t>;
 constexpr std::size_t chunk = 4096;
 
@@ -56,8 +56,7 @@ bool whole(DType type) { return type == DType::boolean || is_integer(type); }
 
 }  // namespace
 
-std::shared_ptr<Formula> Formula::of(const decode::Semantics& s, device::Values& values,
-                                     std::uint64_t limit) {
+std::shared_ptr<Formula> Formula::of(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   const bool pointwise = s.kind == Kind::binary || s.kind == Kind::compare ||
                          s.kind == Kind::unary || s.kind == Kind::copy_cast;
   if (!pointwise || s.outputs.size() != 1 || s.inputs.empty() || s.inputs.size() > 2)
@@ -153,7 +152,7 @@ bool Formula::resolve(void* to, std::uint64_t bytes) {
   return true;
 }
 
-std::optional<Column> reduce_formula(const decode::Semantics& s, device::Values& values) {
+std::optional<Column> reduce_formula(const Semantics& s, KnownBytes& values) {
   const bool known = s.function == "sum" || s.function == "any" || s.function == "all";
   if (s.kind != Kind::reduce || !known || s.inputs.size() != 1 || s.outputs.empty())
     return std::nullopt;
@@ -218,4 +217,4 @@ std::optional<Column> reduce_formula(const decode::Semantics& s, device::Values&
   return result;
 }
 
-}  // namespace maya::session
+}  // namespace maya::values

@@ -1,4 +1,4 @@
-#include "session/compute.h"
+#include "values/compute.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,10 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-namespace maya::session {
+namespace maya::values {
 namespace {
 
-using decode::Semantics;
 using Kind = Semantics::Kind;
 constexpr std::uint64_t limit = 1 << 20;
 
@@ -18,7 +17,7 @@ class Compute : public ::testing::Test {
   static constexpr std::uint64_t span = 1 << 20;
   void* map = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   std::uint64_t base = reinterpret_cast<std::uint64_t>(map);
-  device::Values values{base, span};
+  KnownBytes values{base, span};
 
   ~Compute() override { munmap(map, span); }
 
@@ -207,4 +206,4 @@ TEST_F(Compute, KeepsTheOrderOfWhatUnknownKeysCarry) {
 }
 
 }  // namespace
-}  // namespace maya::session
+}  // namespace maya::values

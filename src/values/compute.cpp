@@ -1,4 +1,4 @@
-#include "session/compute.h"
+#include "values/compute.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,94 +6,14 @@
 #include <optional>
 #include <vector>
 
-#include "session/assumptions.h"
-#include "session/formula.h"
-#include "session/moves.h"
-#include "session/operand.h"
+#include "values/assumptions.h"
+#include "values/formula.h"
+#include "values/functions.h"
+#include "values/moves.h"
+#include "values/operand.h"
 
-namespace maya::session {
+namespace maya::values {
 namespace {
-
-std::optional<Number> apply(const std::string& f, Number a, Number b) {
-  if (f == "add") return a + b;
-  if (f == "sub") return a - b;
-  if (f == "rsub") return b - a;
-  if (f == "mul") return a * b;
-  if (f == "div") return b == 0 ? std::optional<Number>() : a / b;
-  if (f == "floor_div") return b == 0 ? std::optional<Number>() : std::floor(a / b);
-  if (f == "trunc_div") return b == 0 ? std::optional<Number>() : std::trunc(a / b);
-  if (f == "remainder") return b == 0 ? std::optional<Number>() : a - b * std::floor(a / b);
-  if (f == "max" || f == "clamp_min") return std::max(a, b);
-  if (f == "min" || f == "clamp_max") return std::min(a, b);
-  if (f == "pow") return std::pow(a, b);
-  if (f == "fmod") return b == 0 ? std::optional<Number>() : std::fmod(a, b);
-  if (f == "fmax") return std::fmax(a, b);
-  if (f == "fmin") return std::fmin(a, b);
-  if (f == "atan2") return std::atan2(a, b);
-  if (f == "hypot") return std::hypot(a, b);
-  if (f == "copysign") return std::copysign(a, b);
-  if (auto verdict = compare(f, a, b)) return *verdict;
-  auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
-  if (f == "and" || f == "logical_and") return f == "and" ? x & y : (x != 0 && y != 0);
-  if (f == "or" || f == "logical_or") return f == "or" ? x | y : (x != 0 || y != 0);
-  if (f == "xor" || f == "logical_xor") return f == "xor" ? x ^ y : ((x != 0) != (y != 0));
-  if (f == "shl") return static_cast<Number>(x << y);
-  if (f == "shr") return static_cast<Number>(x >> y);
-  return std::nullopt;
-}
-
-std::optional<Number> apply(const std::string& f, Number a) {
-  if (f == "neg") return -a;
-  if (f == "square") return a * a;
-  if (f == "cube") return a * a * a;
-  if (f == "sqrt") return a < 0 ? std::optional<Number>() : std::sqrt(a);
-  if (f == "rsqrt") return a <= 0 ? std::optional<Number>() : 1 / std::sqrt(a);
-  if (f == "reciprocal") return a == 0 ? std::optional<Number>() : 1 / a;
-  if (f == "exp") return std::exp(a);
-  if (f == "sigmoid") return 1 / (1 + std::exp(-a));
-  if (f == "log") return a <= 0 ? std::optional<Number>() : std::log(a);
-  if (f == "log2") return a <= 0 ? std::optional<Number>() : std::log2(a);
-  if (f == "round") return std::nearbyint(a);
-  if (f == "trunc") return std::trunc(a);
-  if (f == "abs") return std::fabs(a);
-  if (f == "not") return static_cast<Number>(~static_cast<std::int64_t>(a));
-  if (f == "logical_not") return a == 0;
-  if (f == "identity" || f.empty()) return a;
-  if (f == "sign") return (a > 0) - (a < 0);
-  if (f == "ceil") return std::ceil(a);
-  if (f == "floor") return std::floor(a);
-  if (f == "isnan") return std::isnan(a);
-  if (f == "isinf") return std::isinf(a);
-  // What schedules, positions and widths of layers are computed with.
-  if (f == "exp2") return std::exp2(a);
-  if (f == "expm1") return std::expm1(a);
-  if (f == "log10") return std::log10(a);
-  if (f == "log1p") return std::log1p(a);
-  if (f == "sin") return std::sin(a);
-  if (f == "cos") return std::cos(a);
-  if (f == "tan") return std::tan(a);
-  if (f == "asin") return std::asin(a);
-  if (f == "acos") return std::acos(a);
-  if (f == "atan") return std::atan(a);
-  if (f == "sinh") return std::sinh(a);
-  if (f == "cosh") return std::cosh(a);
-  if (f == "tanh") return std::tanh(a);
-  if (f == "erf") return std::erf(a);
-  if (f == "lgamma") return std::lgamma(a);
-  if (f == "frac") return a - std::trunc(a);
-  if (f == "silu") return a / (1 + std::exp(-a));
-  return std::nullopt;
-}
-
-std::optional<Number> fold(const std::string& f, Number sum, Number v) {
-  if (f == "sum" || f == "mean") return sum + v;
-  if (f == "product") return sum * v;
-  if (f == "max") return std::max(sum, v);
-  if (f == "min") return std::min(sum, v);
-  if (f == "any") return sum != 0 || v != 0;
-  if (f == "all") return sum != 0 && v != 0;
-  return std::nullopt;
-}
 
 // The index of the output element that an input element falls on: same rank, zero stride where
 // reduced.
@@ -109,8 +29,8 @@ std::int64_t reduced_index(const Operand& in, const Operand& out, std::int64_t i
   return at;
 }
 
-std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Column>& in) {
-  using Kind = decode::Semantics::Kind;
+std::optional<Column> evaluate(const Semantics& s, const std::vector<Column>& in) {
+  using Kind = Semantics::Kind;
   const Operand& out = s.outputs.at(0);
   auto n = static_cast<std::size_t>(count(out));
   Column result(n);
@@ -258,7 +178,7 @@ std::optional<Column> evaluate(const decode::Semantics& s, const std::vector<Col
 
 // Sorting known keys gives keys and their order; choosing from unknown scores is dealt round robin,
 // so that every expert gets the same number of tokens.
-void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
+void sort_or_choose(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   auto keys = s.inputs.empty() ? std::nullopt : load(s.inputs[0], values, limit);
   std::int64_t row = s.inputs.empty() || s.inputs[0].rank == 0 ? 0 : s.inputs[0].size[0];
   std::int64_t k = s.k > 0 ? s.k : row;
@@ -270,7 +190,7 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
     forget(s.outputs[0], values);
     if (s.outputs.size() < 2 || row <= 0) return;
     // Sorting by unknown keys: any order may be right, so what is carried along keeps its own.
-    if (s.kind == decode::Semantics::Kind::sort && s.inputs.size() > 1) {
+    if (s.kind == Semantics::Kind::sort && s.inputs.size() > 1) {
       auto carried = load(s.inputs[1], values, limit);
       return carried ? emit(1, *carried) : forget(s.outputs[1], values);
     }
@@ -282,8 +202,8 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
     return emit(1, chosen);
   }
   Column sorted, order;
-  bool descending = s.kind == decode::Semantics::Kind::topk ? s.function != "smallest"
-                                                            : s.function == "descending";
+  bool descending =
+      s.kind == Semantics::Kind::topk ? s.function != "smallest" : s.function == "descending";
   for (std::size_t begin = 0; begin + static_cast<std::size_t>(row) <= keys->size();
        begin += static_cast<std::size_t>(row)) {
     std::vector<std::size_t> index(static_cast<std::size_t>(row));
@@ -316,17 +236,17 @@ void sort_or_choose(const decode::Semantics& s, device::Values& values, std::uin
 }
 
 // A copy that changes nothing moves bytes, known or not, however many.
-bool plain_copy(const decode::Semantics& s) {
-  if (s.kind != decode::Semantics::Kind::copy_cast || s.inputs.size() != 1 || s.outputs.size() != 1)
+bool plain_copy(const Semantics& s) {
+  if (s.kind != Semantics::Kind::copy_cast || s.inputs.size() != 1 || s.outputs.size() != 1)
     return false;
   const Operand &in = s.inputs[0], &out = s.outputs[0];
   return in.dtype == out.dtype && bits(in.dtype) % 8 == 0 && count(in) == count(out) && dense(in) &&
          dense(out);
 }
 
-// See Values::suppose: nothing for kernels, a plausible number for a host that looks.
-std::optional<Number> supposed(const decode::Semantics& s, device::Values& values) {
-  using Kind = decode::Semantics::Kind;
+// See KnownBytes::suppose: nothing for kernels, a plausible number for a host that looks.
+std::optional<Number> supposed(const Semantics& s, KnownBytes& values) {
+  using Kind = Semantics::Kind;
   if (s.kind == Kind::suppose) return s.scalar;
   if (s.inputs.size() != 1) return std::nullopt;
   if (s.kind == Kind::unary && s.function == "sigmoid") return Number{0.5};
@@ -341,10 +261,10 @@ std::optional<Number> supposed(const decode::Semantics& s, device::Values& value
   return read(in.dtype, static_cast<const char*>(pattern));
 }
 
-bool suppose(const Operand& out, Number value, device::Values& values) {
+bool suppose(const Operand& out, Number value, KnownBytes& values) {
   char pattern[16];
   if (is_integer(out.dtype) || bits(out.dtype) > 64 || !dense(out) || count(out) <= 0 ||
-      count(out) > decode::most_supposed || !write(out.dtype, pattern, value))
+      count(out) > most_supposed || !write(out.dtype, pattern, value))
     return false;
   const auto element = static_cast<std::uint64_t>(bits(out.dtype) / 8);
   values.suppose(out.address, pattern, element, static_cast<std::uint64_t>(count(out)) * element);
@@ -353,8 +273,8 @@ bool suppose(const Operand& out, Number value, device::Values& values) {
 
 }  // namespace
 
-Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t limit) {
-  using Kind = decode::Semantics::Kind;
+Answer compute(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
+  using Kind = Semantics::Kind;
   for (const auto& part : s.parts) compute(part, values, limit);
   if (plain_copy(s)) {
     const auto bytes =
@@ -407,4 +327,4 @@ Answer compute(const decode::Semantics& s, device::Values& values, std::uint64_t
   return whole ? Answer::whole_mask : Answer::computed;
 }
 
-}  // namespace maya::session
+}  // namespace maya::values

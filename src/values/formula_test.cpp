@@ -1,16 +1,15 @@
-#include "session/formula.h"
+#include "values/formula.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <numeric>
 
-#include "session/compute.h"
+#include "values/compute.h"
 
-namespace maya::session {
+namespace maya::values {
 namespace {
 
-using decode::Semantics;
 using Kind = Semantics::Kind;
 constexpr std::uint64_t limit = 1 << 20;
 
@@ -21,7 +20,7 @@ class Mask : public ::testing::TestWithParam<std::int64_t> {
   void* map = mmap(nullptr, span, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   std::uint64_t base = reinterpret_cast<std::uint64_t>(map);
-  device::Values values{base, span};
+  KnownBytes values{base, span};
   ~Mask() override { munmap(map, span); }
 
   Semantics::Operand matrix(int slot, DType type) const {
@@ -137,4 +136,4 @@ TEST_P(Mask, WhatIsOverwrittenIsForgotten) {
 INSTANTIATE_TEST_SUITE_P(Places, Mask, ::testing::Values(1536, 8192));
 
 }  // namespace
-}  // namespace maya::session
+}  // namespace maya::values
