@@ -215,3 +215,8 @@ def test_the_error_of_a_trial_is_not_the_launchers():
     assert outcome.first_error(f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n") == stuck.removeprefix("maya: ")
     assert outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
     assert outcome.first_error(ended) == ended
+
+
+def test_literal_words_of_the_command_are_not_stored():
+    assert session.stored_command(["python", "train.py", "--token=hunter2", "--micro={micro}"]) == \
+        ["***", "***", "***", "--micro={micro}"]
