@@ -27,6 +27,9 @@ struct Options {
   // encloses each step.
   std::uint32_t steps{0};
   std::string step_range;
+  // The recorded host times are those that the program's virtual clock counted
+  // (session/settled_time.h). Disturbances by this machine have been removed already.
+  bool settled{false};
   // For each rank of the job, the recorded rank whose recording it uses. If empty, collate()
   // chooses: the recorded rank with the same coordinates in the process grid (collate/grid.h),
   // else the nearest recorded rank below, because pipeline stages are blocks of ranks.

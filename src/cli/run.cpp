@@ -1,4 +1,6 @@
 // maya run: runs a training command on the emulated cluster, records it and predicts its step.
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <sys/statvfs.h>
@@ -155,8 +157,17 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
          "set-up)";
 }
 
-Result<launch::Starts> choose_starts(const std::string& how, const launch::Environment& user) {
-  auto starts = how == "plain" ? launch::Starts() : launch::Starts::of_search(user);
+Result<launch::Starts> choose_starts(const std::string& how, const launch::Environment& user,
+                                     const launch::Installation& installation) {
+  const std::string starter = launch::Starts::starter(installation);
+  const bool possible = access(starter.c_str(), X_OK) == 0;
+  if (how == "forked" && !possible)
+    return Error{
+        fmt::format("run: --start forked needs {}, which is not there: build it (`cmake "
+                    "--build build --target maya_start`) or use --start plain",
+                    starter)};
+  if (how == "plain" || !possible) return launch::Starts();
+  auto starts = launch::Starts::of_search(user);
   if (how == "forked" && !starts.by_fork()) return launch::Starts::create();
   return starts;
 }
@@ -252,6 +263,8 @@ int run(const Options& options, std::vector<std::string> command) {
   auto alone = launch::starts_ranks_alone(job);
   if (!alone) return fail(fmt::format("run: --ranks: {}", alone.error().message), usage);
 
+  auto starts = choose_starts(options.start, user, *installation);
+  if (!starts) return fail(starts.error());
   auto directory = launch::RunDirectory::create(options.out, run_name(command));
   if (!directory) return fail(directory.error());
   launch::RunFile file;
@@ -286,8 +299,6 @@ int run(const Options& options, std::vector<std::string> command) {
     fmt::print(stderr, "maya: {}\n", remark.text);
   job.directory = directory->path();
   job.shown = directory->shown();
-  auto starts = choose_starts(options.start, user);
-  if (!starts) return fail(starts.error());
   job.starts = &*starts;
   if (!options.quiet)
     job.headline = fmt::format("{} on {} × {} ({})", base::visible(command.front()),

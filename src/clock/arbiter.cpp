@@ -62,8 +62,9 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   // It began to wait after the earliest deadline was looked for.
   if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
   if (state == State::called && sight.what != Sight::What::gone) {
-    if (sight.turns == known.called_turns) return Finding::earlier;
-    // It has been woken. If it sleeps again, it is for something else.
+    if (place.waits.load() != Waits::for_lock || sight.turns == known.called_turns)
+      return Finding::earlier;  // it says itself when it goes on
+    // It has been woken. If it sleeps again, it is for the lock.
     State called = State::called;
     place.state.compare_exchange_strong(called, State::running);
     return time >= deadline ? Finding::later : Finding::earlier;
@@ -115,7 +116,7 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
   domain_.reached(place.deadline.load());
   place.time.store(place.deadline.load());
   State waiting = State::waiting;
-  const bool by_helper = place.in_kernel.load() != 0;
+  const bool by_helper = place.waits.load() != Waits::on_word;
   known_[index].called_turns = known_[index].turns;
   if (!place.state.compare_exchange_strong(waiting, by_helper ? State::called : State::running))
     return;

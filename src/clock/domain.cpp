@@ -23,6 +23,8 @@ struct Domain::Layout {
   alignas(64) Place places[most_threads];
   Member members[most_processes];
   BoardPage pages[most_boards];
+  HostTimes host_times;
+  DeviceLoad loads[most_devices];
 };
 
 Status Domain::create(const std::string& path, double scale) {
@@ -70,6 +72,8 @@ Domain* Domain::attach(const std::string& path) {
   domain->places_ = layout->places;
   domain->members_ = layout->members;
   domain->pages_ = layout->pages;
+  domain->host_times_ = &layout->host_times;
+  domain->loads_ = layout->loads;
   domain->scale_ = layout->header.scale;
   return domain;
 }
@@ -107,6 +111,9 @@ std::uint32_t Domain::member_of(std::int32_t process) {
     if (members_[i].process.compare_exchange_strong(owner, process)) {
       members_[i].rank = -1;
       members_[i].latest = 0;
+      members_[i].device = -1;
+      members_[i].used_bytes = 0;
+      members_[i].alarm_at = members_[i].alarm_every = 0;
       raise_to(header_->members, i + 1);
       return i;
     }
@@ -126,7 +133,7 @@ Place* Domain::join(std::int32_t process, std::int32_t thread, std::int64_t time
     p.thread = thread;
     p.time = time;
     p.deadline = 0;
-    p.in_kernel = 0;
+    p.waits = Waits::on_word;
     p.member = member_of(process);
     p.state.compare_exchange_strong(expected, State::running);
     raise_to(header_->places, i + 1);
@@ -139,6 +146,12 @@ Place* Domain::join(std::int32_t process, std::int32_t thread, std::int64_t time
 void Domain::leave(Place& place) {
   place.state = State::free;
   place.process = 0;
+}
+
+void Domain::leave_others(const Place& place) {
+  for (std::uint32_t i = 0; i < places(); ++i)
+    if (&places_[i] != &place && places_[i].process.load() == place.process.load())
+      leave(places_[i]);
 }
 
 Place* Domain::find(std::int32_t process, std::int32_t thread) {
@@ -154,10 +167,10 @@ void Domain::ring() {
   futex_wake(header_->bell, 1);
 }
 
-void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, bool in_kernel) {
+void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, Waits waits) {
   place.time.store(now, std::memory_order_relaxed);
   place.deadline.store(deadline, std::memory_order_relaxed);
-  place.in_kernel.store(in_kernel ? 1 : 0, std::memory_order_relaxed);
+  place.waits.store(waits, std::memory_order_relaxed);
   place.state.store(State::waiting);
   ring();
 }
@@ -172,7 +185,7 @@ bool Domain::arbiter_lives() const { return real_ns() - header_->arbiter_beat.lo
 bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline) {
   if (deadline <= now) return true;
   const std::uint32_t word = place.word.load();
-  begin_wait(place, now, deadline, false);
+  begin_wait(place, now, deadline, Waits::on_word);
   const std::int64_t began = real_ns();
   for (;;) {
     const long answer = futex_wait(place.word, word, second / 2);

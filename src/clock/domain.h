@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "clock/device_load.h"
+#include "clock/host_times.h"
 #include "maya/result.h"
 
 namespace maya::clock {
@@ -25,6 +27,13 @@ enum class State : std::uint32_t {
   woken,    // was blocked and runs again, as the arbiter found; the thread does not know it yet
 };
 
+// How a thread learns that its wait is over.
+enum class Waits : std::uint32_t {
+  on_word,    // sleeps on its word
+  in_kernel,  // in the kernel, for something else too: a helper thread of its process wakes it
+  for_lock,   // as in_kernel, and has to get a lock before it can go on: others have to run first
+};
+
 // One thread.
 struct alignas(64) Place {
   std::atomic<State> state;
@@ -32,8 +41,8 @@ struct alignas(64) Place {
   std::atomic<std::int32_t> process, thread;  // as the kernel numbers them
   std::atomic<std::int64_t> time;             // when the thread last said
   std::atomic<std::int64_t> deadline;
-  std::atomic<std::uint32_t> member;     // its process in the table of processes
-  std::atomic<std::uint32_t> in_kernel;  // waits for something that a helper thread has to wake
+  std::atomic<std::uint32_t> member;  // its process in the table of processes
+  std::atomic<Waits> waits;
 };
 
 // One process.
@@ -42,12 +51,17 @@ struct alignas(64) Member {
   std::atomic<std::uint32_t> word;   // a futex: its helper thread is wanted
   std::atomic<std::int64_t> latest;  // time of whichever of its threads has come furthest
   std::atomic<std::int32_t> rank;    // of the job, -1: none
+  // The device it uses, -1: none, and how much of that one's memory.
+  std::atomic<std::int32_t> device;
+  std::atomic<std::uint64_t> used_bytes;
+  // Its alarm (setitimer), which outlives exec: the next time, 0: none, and the period.
+  std::atomic<std::int64_t> alarm_at, alarm_every;
 };
 
 class Domain {
  public:
   static constexpr std::uint32_t most_threads = 1 << 16, most_processes = 1 << 14,
-                                 most_boards = 1 << 14, board_entries = 32;
+                                 most_boards = 1 << 14, board_entries = 32, most_devices = 1 << 12;
 
   // A new file. `scale`: time of the target host over processor time used here.
   static Status create(const std::string& path, double scale);
@@ -64,6 +78,7 @@ class Domain {
   // A thread takes part from `time` on; 0: one that is about to be made. Null: the table is full.
   Place* join(std::int32_t process, std::int32_t thread, std::int64_t time);
   void leave(Place& place);
+  void leave_others(const Place& place);  // of the same process
   // The place of a thread whose program was replaced (exec), or of its parent.
   Place* find(std::int32_t process, std::int32_t thread);
   Member& member(const Place& place) { return members_[place.member.load()]; }
@@ -71,7 +86,7 @@ class Domain {
   // Waits until `deadline`. Returns true when it has come; false when the thread was interrupted by
   // a signal or, for waits that end otherwise too, by end_wait.
   bool sleep(Place& place, std::int64_t now, std::int64_t deadline);
-  void begin_wait(Place& place, std::int64_t now, std::int64_t deadline, bool in_kernel);
+  void begin_wait(Place& place, std::int64_t now, std::int64_t deadline, Waits waits);
   bool ended(const Place& place) const { return place.state.load() != State::waiting; }
   void end_wait(Place& place);  // the thread goes on by itself
   // Where the arbiter is gone, nobody ends waits: time is real from then on.
@@ -89,10 +104,15 @@ class Domain {
   void count_arrival();
   std::uint32_t arrivals() const;
 
+  HostTimes& host_times() { return *host_times_; }
+  // By the device's number in the job: nodes one after the other.
+  DeviceLoad& load(std::uint32_t device) { return loads_[device % most_devices]; }
+
   struct Header;
   Header& header() { return *header_; }
   Place& place(std::uint32_t index) { return places_[index]; }
   Member& member(std::uint32_t index) { return members_[index]; }
+  Member& member_of_process(std::int32_t process) { return members_[member_of(process)]; }
   std::uint32_t places() const;  // in use are some below this
   std::uint32_t members() const;
   std::uint32_t joins() const;  // how often a thread has joined
@@ -116,6 +136,8 @@ class Domain {
   Place* places_{};
   Member* members_{};
   BoardPage* pages_{};
+  HostTimes* host_times_{};
+  DeviceLoad* loads_{};
 };
 
 struct Domain::Header {

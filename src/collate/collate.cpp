@@ -196,14 +196,15 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   }
   place_stand_ins(job, members);
   note_unrecorded_partners(job, members);
+  const char* host = options.settled ? "median" : "lowest";
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1
-            ? fmt::format("the {} recorded ranks do identical work; the lowest host times are used",
-                          recordings.size())
+            ? fmt::format("the {} recorded ranks do identical work; the {} host times are used",
+                          recordings.size(), host)
             : fmt::format("{} recorded ranks form {} groups that do identical work; each uses its "
-                          "lowest host times",
-                          recordings.size(), job.classes.size()));
+                          "{} host times",
+                          recordings.size(), job.classes.size(), host));
   std::vector<Twins> twins(job.classes.size());
   for (std::size_t m = 0; m < recordings.size(); ++m)
     if (m != folded.representative[folded.class_of[m]])
@@ -211,7 +212,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   for (std::size_t c = 0; c < job.classes.size(); ++c)
     job.classes[c].recording = std::move(recordings[folded.representative[c]]);
   if (Status ok = find_steps(job, options); !ok) return ok.error();
-  settle_host_times(job, twins);
+  settle_host_times(job, twins, options.settled);
   return job;
 }
 

@@ -124,9 +124,17 @@ void shrink(std::vector<Record>& records, const Thread& thread, const CallInterv
       static_cast<std::uint32_t>(std::min<std::uint64_t>(ns - std::min(ns, given), UINT32_MAX));
 }
 
-std::vector<std::uint64_t>::iterator lower_eighth(std::vector<std::uint64_t>& times) {
-  return times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 8);
-}
+// Which of the times counts, once they are sorted up to there.
+class Counts {
+ public:
+  explicit Counts(bool settled) : part_(settled ? 2 : 8) {}
+  std::vector<std::uint64_t>::iterator operator()(std::vector<std::uint64_t>& times) const {
+    return times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / part_);
+  }
+
+ private:
+  std::size_t part_;
+};
 
 }  // namespace
 
@@ -135,7 +143,8 @@ std::uint64_t host_ns(const Record& r) {
   return r.host_ns + (r.kind == Kind::host_gap ? std::uint64_t{r.value} * 1000 : 0);
 }
 
-void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
+void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool settled) {
+  const Counts counting(settled);
   // All recorded times, before any of them is changed.
   std::map<const trace::Recording*, std::vector<Thread>> recorded;
   auto remember = [&](const trace::Recording& recording) {
@@ -193,18 +202,18 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins) {
   });
   for (auto& [thread, times_of] : places)
     for (auto& [around, times] : times_of)
-      std::nth_element(times.begin(), lower_eighth(times), times.end());
+      std::nth_element(times.begin(), counting(times), times.end());
   each_of_one_step(
       [&](std::size_t thread, const Alike::Owner& owner, const CallInterval& interval) {
         auto& times = places[thread][interval.around];
         constexpr std::size_t enough = 8;
         if (times.size() >= enough)
-          shrink(*owner.records, *owner.thread, interval, *lower_eighth(times));
+          shrink(*owner.records, *owner.thread, interval, *counting(times));
       });
   for (const auto& [key, group] : groups) {
     std::vector<std::uint64_t> times(group.begins.size());
     if (times.size() < 2) continue;
-    const auto at = lower_eighth(times);
+    const auto at = counting(times);
     for (std::size_t i = 0; i < group.owners.front().steps.front().size(); ++i) {
       for (std::size_t k = 0; k < times.size(); ++k) times[k] = group.begins[k][i].ns;
       std::nth_element(times.begin(), at, times.end());

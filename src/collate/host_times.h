@@ -20,6 +20,10 @@ using Twins = std::vector<const trace::Recording*>;
 // (the minimum if there are up to eight values). Calls are matched thread by thread. A thread whose
 // calls differ between steps is not changed. If only one step was recorded, calls with the same
 // surrounding calls are compared instead. `twins` is indexed by class.
-void settle_host_times(job::Job& job, const std::vector<Twins>& twins);
+//
+// `settled`: the recording was made in virtual time and holds the host times that the program's
+// clock counted. They are free of disturbances, so the median is used instead of the lower eighth:
+// the first steps are known less well than later ones.
+void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool settled = false);
 
 }  // namespace maya::collate

@@ -87,6 +87,10 @@ Starts::~Starts() {
   if (owned_ && !directory_.empty()) fs::remove_all(directory_, ignored);
 }
 
+std::string Starts::starter(const Installation& installation) {
+  return installation.libraries + "/start/maya-start";
+}
+
 void Starts::set_environment(Environment& environment) const {
   if (!by_fork()) {
     environment.erase(directory_variable);
@@ -105,7 +109,7 @@ void Starts::prepare(Process& process, const Executable& executable,
   // Like the kernel: runs the interpreter of the first line with the script as its first argument.
   process.words.front() = *python;
   if (is_script) process.words.insert(process.words.begin() + 1, executable.path);
-  process.path = installation.libraries + "/start/maya-start";
+  process.path = starter(installation);
   process.environment.push_back("MAYA_START_MAIN=1");
 }
 

@@ -26,6 +26,9 @@ class Starts {
   Starts& operator=(Starts&& other) noexcept;
   ~Starts();
 
+  // The program that stands in the place of Python's.
+  static std::string starter(const Installation& installation);
+
   bool by_fork() const { return !directory_.empty(); }
   void set_environment(Environment& environment) const;
   // Changes the command so that it is forked, if Python runs it.

@@ -52,6 +52,7 @@ collate::Options collate_options(const Options& options, const catalog::Cluster&
   result.fold = options.fold;
   result.gpus_per_node = cluster.nodes > 1 ? cluster.gpus_per_node : 0;
   result.stand_in = file.stand_in;
+  result.settled = file.virtual_clock;
   if (options.steps != "auto") {
     const char* end = options.steps.data() + options.steps.size();
     const auto [last, error] = std::from_chars(options.steps.data(), end, result.steps);

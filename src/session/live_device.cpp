@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "clock/system_call.h"
 #include "cost/job_estimator.h"
@@ -16,6 +17,7 @@
 #include "session/timed_wait.h"
 #include "session/virtual_time.h"
 #include "simulate/live.h"
+#include "trace/codec.h"
 
 namespace maya::session {
 
@@ -51,14 +53,64 @@ struct LiveDevice {
   std::unique_ptr<cost::JobEstimator> estimator;
   std::unique_ptr<network::Network> network;
   std::unique_ptr<simulate::Live> model;
-  std::uint32_t seen_news{};  // before the board was last looked at
+  std::uint32_t seen_news{};             // before the board was last looked at
+  std::vector<std::uint64_t> op_hashes;  // the same in every process
+  struct Draw {
+    double memory{}, power{};  // see clock/device_load.h
+  };
+  std::vector<Draw> draws;  // by op
+  std::int64_t accounted{};  // when that was last told to monitors
+
+  // How near an op runs to the memory's bandwidth, and to the rate at which the board draws all it
+  // may: the energy of a FLOP within jobs, where the catalogue has it, else the chip's peak.
+  Draw draw_of(const Op& op) const {
+    if (std::holds_alternative<Collective>(op.work) ||
+        std::holds_alternative<PointToPoint>(op.work))
+      return {};
+    const catalog::Cluster& cluster = state().settings.cluster;
+    const double ns = std::max(1.0, (*estimator)(op).ns);
+    const auto energy = cluster.extra.find("power.job_pj");
+    const auto peak = cluster.gpu.peak_tflops.find(compute_type(op.work));
+    const double tflops = flops(op.work) / ns * 1e-3;
+    double power = 0;
+    if (energy != cluster.extra.end() && energy->second > 0 && cluster.gpu.tdp_watts > 0)
+      power = tflops * energy->second / cluster.gpu.tdp_watts;
+    else if (peak != cluster.gpu.peak_tflops.end() && peak->second > 0)
+      power = tflops / peak->second;
+    const double memory = bytes_moved(op.work) / ns / cluster.gpu.memory_gbps;
+    return {std::clamp(memory, 0.0, 1.0), std::clamp(std::max(power, memory), 0.0, 1.0)};
+  }
+  // For monitors: what ran, and how much memory this process holds.
+  void account(const std::vector<simulate::Span>& spans) {
+    const Settings& settings = state().settings;
+    std::unordered_map<std::uint16_t, int> devices;
+    state().streams.each([&](Stream& stream) { devices[stream.id] = stream.device; });
+    auto in_job = [&](int own) {
+      const auto index = static_cast<std::size_t>(std::max(own, 0));
+      const int in_node = index < settings.devices.size() ? settings.devices[index] : own;
+      return settings.node * settings.cluster.gpus_per_node + in_node;
+    };
+    for (const simulate::Span& span : spans) {
+      const Draw draw = span.op < draws.size() ? draws[span.op] : Draw{};
+      time_domain->load(static_cast<std::uint32_t>(in_job(devices[span.stream])))
+          .add(span.start_ns, span.end_ns, draw.memory, draw.power);
+    }
+    clock::Member& member = own_member();
+    const int own = spans.empty() ? 0 : devices[spans.back().stream];
+    member.device = in_job(own);
+    member.used_bytes = state().memory.used(own);
+  }
 
   // What the record refers to, unless the model knows it already.
   void define(const trace::Record& r) {
     Recorder& recorder = state().recorder;
     if (has_op(r.kind))
-      while (model->ops() <= r.value)
-        model->define(recorder.op_of(static_cast<std::uint32_t>(model->ops())));
+      while (model->ops() <= r.value) {
+        const Op op = recorder.op_of(static_cast<std::uint32_t>(model->ops()));
+        model->define(op);
+        op_hashes.push_back(trace::hash(op.work, op.name));
+        draws.push_back(draw_of(op));
+      }
     if (r.kind == trace::Kind::collective || r.kind == trace::Kind::point_to_point)
       while (model->communicators() <= r.aux)
         model->define(recorder.communicator_of(static_cast<std::uint16_t>(model->communicators())),
@@ -134,17 +186,6 @@ bool puts_work(trace::Kind kind) {
          kind == Kind::stream_synchronize || kind == Kind::device_synchronize;
 }
 
-// The thread's time when it makes this call.
-std::int64_t time_of_call(const trace::Record& record) {
-  static thread_local SettledTime settled;
-  const std::int64_t now = thread_now();
-  if (!puts_work(record.kind)) return now;
-  const std::int64_t took = thread_worked();
-  const std::uint64_t what = std::uint64_t{static_cast<std::uint8_t>(record.kind)} << 32 |
-                             (has_op(record.kind) ? record.value : 0);
-  return thread_gives_back(took - settled.settle(what, took));
-}
-
 // Goes on with the device until `done()`. Partners that do not come are waited for, as NCCL does.
 template <class Done>
 void run_until(LiveDevice& d, std::unique_lock<std::mutex>& lock, Done&& done) {
@@ -190,7 +231,10 @@ void make_device() {
     d->network = std::move(network);
     d->model = std::make_unique<simulate::Live>(cluster, *d->estimator, *d->network, d->board,
                                                 std::max(s.settings.rank, 0));
-    if (time_domain != nullptr) start_helper();
+    if (time_domain != nullptr) {
+      d->model->keep_spans(true);
+      start_helper();
+    }
     made_device = d.release();
   });
 }
@@ -202,10 +246,49 @@ void make_device_live() {
   device = made_device.load();
 }
 
-void live_call(const trace::Record& record, const trace::Record* wide) {
+namespace {
+
+// Host time that was taken back from a stretch and is still in records before its last one: taken
+// from those that follow.
+thread_local std::int64_t owed_ns = 0;
+
+void take_from(trace::Record& record, std::int64_t ns) {
+  owed_ns += ns;
+  const std::int64_t taken = std::min<std::int64_t>(owed_ns, record.host_ns);
+  record.host_ns -= static_cast<std::uint32_t>(taken);
+  owed_ns -= taken;
+}
+
+}  // namespace
+
+std::int64_t live_time_of(trace::Record& record) {
+  static thread_local SettledTime settled;
+  LiveDevice* d = device;
+  const std::int64_t now = thread_now();
+  if (d == nullptr || time_domain == nullptr || record.kind >= trace::Kind::tensor_allocate)
+    return now;
+  if (!puts_work(record.kind)) {
+    take_from(record, 0);
+    return now;
+  }
+  const std::int64_t took = thread_worked();
+  std::uint64_t what = static_cast<std::uint8_t>(record.kind) + std::uint64_t{1};
+  if (has_op(record.kind)) {
+    std::lock_guard guard(d->mutex);
+    d->define(record);
+    what ^= d->op_hashes[record.value];
+  }
+  const std::int64_t time =
+      thread_gives_back(took - settled.settle(time_domain->host_times(), what, took));
+  take_from(record,
+            static_cast<std::int64_t>(static_cast<double>(now - time) / time_domain->scale()));
+  return time;
+}
+
+void live_call(const trace::Record& record, const trace::Record* wide, std::int64_t now) {
   LiveDevice* d = device;
   if (d == nullptr || record.kind >= trace::Kind::tensor_allocate) return;
-  std::int64_t now = time_of_call(record), over = 0, cost = 0;
+  std::int64_t over = 0, cost = 0;
   {
     std::unique_lock lock(d->mutex);
     d->define(record);
@@ -226,7 +309,13 @@ void live_call(const trace::Record& record, const trace::Record* wide) {
       return time >= 0;
     });
     d->model->over(call);
-    if (LiveObserver* watches = observer) watches(record, d->model->number(call), begun, over);
+    LiveObserver* watches = observer;
+    if (watches != nullptr) watches(record, d->model->number(call), begun, over);
+    constexpr std::int64_t now_and_then = 10'000'000;
+    if (time_domain != nullptr && watches == nullptr && over - d->accounted > now_and_then) {
+      d->accounted = over;
+      d->account(d->model->take_spans());
+    }
   }
   thread_spends(cost);
   if (time_domain != nullptr) thread_did_work();
@@ -288,7 +377,10 @@ std::vector<simulate::Span> live_take_spans(bool finish) {
   std::unique_lock lock(d->mutex);
   if (finish) run_until(*d, lock, [] { return false; });
   auto spans = d->model->take_spans();
-  if (observer.load() == nullptr) d->model->keep_spans(false);
+  if (time_domain != nullptr)
+    d->account(spans);
+  else if (observer.load() == nullptr)
+    d->model->keep_spans(false);
   return spans;
 }
 

@@ -15,8 +15,12 @@ namespace maya::session {
 bool device_is_live();
 void make_device_live();
 
+// A call is about to be recorded: the calling thread's time, with its host time settled
+// (settled_time.h). The record gets what counts, so that a prediction has the times that the
+// program saw.
+std::int64_t live_time_of(trace::Record& record);
 // A call was recorded: its thread spends and waits what the model says.
-void live_call(const trace::Record& record, const trace::Record* wide);
+void live_call(const trace::Record& record, const trace::Record* wide, std::int64_t time);
 
 // When the event's latest record was reached, by `wait` or so far; -1: not yet, -2: never recorded.
 std::int64_t live_event_time(std::uint32_t event, bool wait);

@@ -47,6 +47,16 @@ __attribute__((constructor)) void join_at_start() { hold_run_directory(); }
 
 void join_run() { hold_run_directory(); }
 
+void leave_run() {
+  const char* run = std::getenv("MAYA_RUN_DIR");
+  struct stat lock {
+  }, held{};
+  if (run == nullptr || stat((std::string(run) + "/.lock").c_str(), &lock) != 0) return;
+  constexpr int most = 1024;  // the descriptors that may be it
+  for (int file = lock_descriptor; file < most; ++file)
+    if (fstat(file, &held) == 0 && same_file(lock, held)) close(file);
+}
+
 void list_in_manifest(std::string_view name) { append_to_run(".manifest", name, false); }
 
 }  // namespace maya::session

@@ -167,9 +167,11 @@ void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t valu
   if (places_wanted) [[unlikely]]
     note_place(thread, has_place(kind));
   std::uint32_t host = take_host_ns(thread, flags);
-  const trace::Record record{kind, flags, thread, host, stream, aux, value};
+  trace::Record record{kind, flags, thread, host, stream, aux, value};
+  const bool live = device_is_live();
+  const std::int64_t time = live ? live_time_of(record) : 0;
   writer_.append(record);
-  if (device_is_live()) live_call(record, nullptr);
+  if (live) live_call(record, nullptr, time);
 }
 
 void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
@@ -180,11 +182,13 @@ void Recorder::record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, s
   std::uint32_t host = take_host_ns(thread, flags);
   trace::Wide wide;
   wide.thread = thread, wide.x = x, wide.y = y;
-  const trace::Record record{kind, flags, thread, host, stream, 0, value};
+  trace::Record record{kind, flags, thread, host, stream, 0, value};
+  const bool live = device_is_live();
+  const std::int64_t time = live ? live_time_of(record) : 0;
   writer_.append(wide, record);
-  if (!device_is_live()) return;
+  if (!live) return;
   const auto first = std::bit_cast<trace::Record>(wide);
-  live_call(record, &first);
+  live_call(record, &first, time);
 }
 
 void Recorder::tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool) {

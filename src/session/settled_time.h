@@ -2,13 +2,15 @@
 // the prediction's (collate/host_times.h), as far as it can be followed while the program runs.
 //
 // Other processes on the same cores, cold caches and interrupts only ever add. So what a thread
-// took since its last piece of work counts as the least of the last eight times that the same calls
-// stood before it. Long stretches are the program's own and stay as they are.
+// took since its last piece of work counts as the lower eighth of the last times that the same
+// calls stood before it, in any process of the job (clock/host_times.h). A long stretch that took
+// much longer than the others did something else (an evaluation, a checkpoint) and stays as it is.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <unordered_map>
+
+#include "clock/host_times.h"
 
 namespace maya::session {
 
@@ -16,18 +18,13 @@ namespace maya::session {
 class SettledTime {
  public:
   // A piece of work is put on the device, `what` it is, so long after the last one. What counts.
-  std::int64_t settle(std::uint64_t what, std::int64_t ns);
+  std::int64_t settle(clock::HostTimes& times, std::uint64_t what, std::int64_t ns);
 
  private:
-  static constexpr std::size_t calls = 8, times = 8;
-  static constexpr std::int64_t longest_ns = 5'000'000;
-  struct Place {
-    std::array<std::int64_t, times> ns{};
-    std::uint32_t count{};
-  };
+  static constexpr std::size_t calls = 8;
+  static constexpr std::int64_t long_ns = 5'000'000;
   std::array<std::uint64_t, calls> before_{};
   std::size_t next_{};
-  std::unordered_map<std::uint64_t, Place> places_;
 };
 
 }  // namespace maya::session

@@ -1,5 +1,7 @@
 #include "session/start.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +26,7 @@ char starter[4000];
   const char* libraries = std::getenv("MAYA_LIB_DIR");
   if (libraries == nullptr || std::getenv("MAYA_START_DIR") == nullptr) return false;
   const int length = std::snprintf(starter, sizeof starter, "%s/start/maya-start", libraries);
-  if (length >= static_cast<int>(sizeof starter)) *starter = '\0';
+  if (length >= static_cast<int>(sizeof starter) || access(starter, X_OK) != 0) *starter = '\0';
   return true;
 }();
 
@@ -80,6 +82,9 @@ MAYA_WRAPPER char* getenv(const char* name) noexcept {
   }
   return real_getenv.get()(name);
 }
+
+// It has become a template: it is not of the run that started it any more.
+MAYA_WRAPPER void maya_leave_run() { maya::session::leave_run(); }
 
 // … and in the child, what has been read from the environment is read again.
 MAYA_WRAPPER void maya_start_again() {

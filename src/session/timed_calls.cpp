@@ -1,5 +1,5 @@
 // Functions of the C library that read clocks or wait with a timeout, in virtual time. In real time
-// each is the C library's own. CPU-time clocks stay real: they say what this machine did.
+// each is the C library's own. Timers are in timer_calls.cpp, locks in timed_locks.cpp.
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -7,20 +7,24 @@
 #include <semaphore.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "clock/system_call.h"
 #include "session/next.h"
 #include "session/timed_wait.h"
+#include "session/timespans.h"
 #include "session/virtual_time.h"
 
 namespace {
@@ -29,34 +33,10 @@ using namespace maya::session;
 using maya::clock::real_ns;
 using maya::clock::system_call;
 
-constexpr std::int64_t second = 1'000'000'000;
-constexpr std::int64_t for_ever = INT64_MAX / 4;
-
-bool is_wall_clock(clockid_t id) {
-  return (id >= CLOCK_REALTIME && id <= CLOCK_MONOTONIC) ||
-         (id >= CLOCK_MONOTONIC_RAW && id <= CLOCK_TAI);
-}
-
-std::int64_t to_ns(const timespec& t) {
-  if (t.tv_sec > for_ever / second) return for_ever;
-  if (t.tv_sec < -for_ever / second) return -for_ever;
-  return std::int64_t{t.tv_sec} * second + t.tv_nsec;
-}
-timespec to_timespec(std::int64_t ns) {
-  ns = std::max<std::int64_t>(ns, 0);
-  return {ns / second, ns % second};
-}
-bool valid(const timespec& t) { return t.tv_nsec >= 0 && t.tv_nsec < second; }
+constexpr std::int64_t second = ns_per_second;
 
 std::int64_t reading(clockid_t id) { return time_domain->real_start(id) + thread_reads(); }
 
-// Deadlines in the job's time.
-std::int64_t after(std::int64_t ns) {
-  return std::min(thread_now() + std::clamp<std::int64_t>(ns, 0, for_ever), for_ever);
-}
-std::int64_t at(clockid_t id, const timespec& t) {
-  return std::min(to_ns(t) - time_domain->real_start(id), for_ever);
-}
 timespec slice_end() { return to_timespec(real_ns() + TimedWait::slice_ns); }
 
 // Waits for the deadline alone. What is left of it when a signal came first.
@@ -76,13 +56,29 @@ constinit const Next<int(const timespec*, timespec*)> real_nanosleep("nanosleep"
 constinit const Next<int(useconds_t)> real_usleep("usleep");
 constinit const Next<unsigned(unsigned)> real_sleep("sleep");
 constinit const Next<int()> real_yield("sched_yield");
+constinit const Next<int(int, rusage*)> real_getrusage("getrusage");
+constinit const Next<clock_t(tms*)> real_times("times");
+
+// Processor time as the target host would need it.
+std::int64_t scaled(std::int64_t ns) {
+  return static_cast<std::int64_t>(static_cast<double>(ns) * time_domain->scale());
+}
+// Of this process and thread, and of those that pthread_getcpuclockid and clock_getcpuclockid name.
+bool is_cpu_clock(clockid_t id) {
+  return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0;
+}
 
 }  // namespace
 
 // Clocks ---------------------------------------------------------------------------------------
 
 MAYA_WRAPPER int clock_gettime(clockid_t id, timespec* t) noexcept {
-  if (!in_virtual_time() || !is_wall_clock(id)) return real_gettime.get()(id, t);
+  if (!in_virtual_time()) return real_gettime.get()(id, t);
+  if (!is_wall_clock(id)) {
+    const int result = real_gettime.get()(id, t);
+    if (result == 0 && is_cpu_clock(id)) *t = to_timespec(scaled(to_ns(*t)));
+    return result;
+  }
   const std::int64_t now = reading(id);
   *t = to_timespec(now);
   if (id == CLOCK_REALTIME) notice_calibration(now - time_domain->real_start(id));
@@ -109,13 +105,59 @@ MAYA_WRAPPER int timespec_get(timespec* t, int base) noexcept {
   return base;
 }
 
+MAYA_WRAPPER clock_t clock() noexcept {
+  timespec t{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return -1;
+  return to_ns(t) / (second / CLOCKS_PER_SEC);
+}
+
+MAYA_WRAPPER int getrusage(__rusage_who_t who, rusage* usage) noexcept {
+  const int result = real_getrusage.get()(who, usage);
+  if (result != 0 || !in_virtual_time()) return result;
+  for (timeval* t : {&usage->ru_utime, &usage->ru_stime}) {
+    const std::int64_t ns = scaled(to_ns({t->tv_sec, t->tv_usec * 1000}));
+    *t = {ns / second, ns % second / 1000};
+  }
+  return 0;
+}
+
+MAYA_WRAPPER clock_t times(tms* t) noexcept {
+  const clock_t real = real_times.get()(t);
+  if (real == -1 || !in_virtual_time()) return real;
+  if (t != nullptr)
+    for (clock_t* part : {&t->tms_utime, &t->tms_stime, &t->tms_cutime, &t->tms_cstime})
+      *part = scaled(*part);
+  return reading(CLOCK_MONOTONIC) / (second / sysconf(_SC_CLK_TCK));
+}
+
+// Nobody may set the machine's clock, whoever runs the command: it would be the real one.
+namespace {
+
+constinit const Next<int(clockid_t, const timespec*)> real_settime("clock_settime");
+constinit const Next<int(const timeval*, const struct timezone*)> real_settimeofday("settimeofday");
+
+}  // namespace
+
+MAYA_WRAPPER int clock_settime(clockid_t id, const timespec* t) noexcept {
+  if (!in_virtual_time()) return real_settime.get()(id, t);
+  errno = !valid_timespec(*t) || id != CLOCK_REALTIME ? EINVAL : EPERM;
+  return -1;
+}
+
+MAYA_WRAPPER int settimeofday(const timeval* t, const struct timezone* zone) noexcept {
+  if (!in_virtual_time()) return real_settimeofday.get()(t, zone);
+  errno = EPERM;
+  return -1;
+}
+
 // Sleeps ---------------------------------------------------------------------------------------
 
 MAYA_WRAPPER int clock_nanosleep(clockid_t id, int flags, const timespec* t, timespec* left) {
-  if (!in_virtual_time() || !is_wall_clock(id) || t == nullptr || !valid(*t) || t->tv_sec < 0)
+  if (!in_virtual_time() || !is_wall_clock(id) || t == nullptr || !valid_timespec(*t) ||
+      t->tv_sec < 0)
     return real_clock_nanosleep.get()(id, flags, t, left);
   const bool absolute = (flags & TIMER_ABSTIME) != 0;
-  const std::int64_t deadline = absolute ? at(id, *t) : after(to_ns(*t));
+  const std::int64_t deadline = absolute ? time_at(id, *t) : time_after(to_ns(*t));
   if (deadline <= thread_now()) {
     thread_spins();
     return 0;
@@ -128,7 +170,7 @@ MAYA_WRAPPER int clock_nanosleep(clockid_t id, int flags, const timespec* t, tim
 
 MAYA_WRAPPER int nanosleep(const timespec* t, timespec* left) {
   if (!in_virtual_time()) return real_nanosleep.get()(t, left);
-  if (t == nullptr || !valid(*t) || t->tv_sec < 0) return errno = EINVAL, -1;
+  if (t == nullptr || !valid_timespec(*t) || t->tv_sec < 0) return errno = EINVAL, -1;
   const int result = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
   if (result != 0) errno = result;
   return result == 0 ? 0 : -1;
@@ -186,17 +228,17 @@ int wait_on_condition(pthread_cond_t* condition, pthread_mutex_t* mutex, std::in
 
 MAYA_WRAPPER int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                         clockid_t id, const timespec* t) {
-  if (!in_virtual_time() || !valid(*t) || !is_wall_clock(id))
+  if (!in_virtual_time() || !valid_timespec(*t) || !is_wall_clock(id))
     return real_clockwait.get()(condition, mutex, id, t);
-  return wait_on_condition(condition, mutex, at(id, *t));
+  return wait_on_condition(condition, mutex, time_at(id, *t));
 }
 
 MAYA_WRAPPER int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                         const timespec* t) {
-  if (!in_virtual_time() || !valid(*t)) return real_timedwait.get()(condition, mutex, t);
+  if (!in_virtual_time() || !valid_timespec(*t)) return real_timedwait.get()(condition, mutex, t);
   constexpr unsigned monotonic = 2;  // as the C library marks it, since 2.25
   const clockid_t id = condition->__data.__wrefs & monotonic ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-  return wait_on_condition(condition, mutex, at(id, *t));
+  return wait_on_condition(condition, mutex, time_at(id, *t));
 }
 
 // Semaphores and futexes -----------------------------------------------------------------------
@@ -244,14 +286,14 @@ int wait_on_semaphore(sem_t* semaphore, std::int64_t deadline) {
 }  // namespace
 
 MAYA_WRAPPER int sem_timedwait(sem_t* semaphore, const timespec* t) {
-  if (!in_virtual_time() || !valid(*t)) return real_sem_timedwait.get()(semaphore, t);
-  return wait_on_semaphore(semaphore, at(CLOCK_REALTIME, *t));
+  if (!in_virtual_time() || !valid_timespec(*t)) return real_sem_timedwait.get()(semaphore, t);
+  return wait_on_semaphore(semaphore, time_at(CLOCK_REALTIME, *t));
 }
 
 MAYA_WRAPPER int sem_clockwait(sem_t* semaphore, clockid_t id, const timespec* t) {
-  if (!in_virtual_time() || !valid(*t) || !is_wall_clock(id))
+  if (!in_virtual_time() || !valid_timespec(*t) || !is_wall_clock(id))
     return real_sem_clockwait.get()(semaphore, id, t);
-  return wait_on_semaphore(semaphore, at(id, *t));
+  return wait_on_semaphore(semaphore, time_at(id, *t));
 }
 
 namespace {
@@ -259,7 +301,7 @@ namespace {
 long wait_on_word(long word, long operation, long value, const timespec& t, long mask) {
   const long command = operation & FUTEX_CMD_MASK;
   const clockid_t id = operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-  const std::int64_t deadline = command == FUTEX_WAIT ? after(to_ns(t)) : at(id, t);
+  const std::int64_t deadline = command == FUTEX_WAIT ? time_after(to_ns(t)) : time_at(id, t);
   const bool own = (operation & FUTEX_PRIVATE_FLAG) != 0;
   TimedWait wait(deadline, own ? TimedWait::On::word : TimedWait::On::shared_word,
                  reinterpret_cast<void*>(word));
@@ -285,12 +327,14 @@ MAYA_WRAPPER long syscall(long number, ...) noexcept {
   const long command = a[1] & FUTEX_CMD_MASK;
   const auto* timeout = reinterpret_cast<const timespec*>(a[3]);
   if (number == SYS_futex && timeout != nullptr &&
-      (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) && valid(*timeout) &&
+      (command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) && valid_timespec(*timeout) &&
       in_virtual_time())
     answer = wait_on_word(a[0], a[1], a[2], *timeout, a[5]);
   else if (number == SYS_clock_gettime && is_wall_clock(static_cast<clockid_t>(a[0])) &&
            in_virtual_time())
     return clock_gettime(static_cast<clockid_t>(a[0]), reinterpret_cast<timespec*>(a[1]));
+  else if (number == SYS_clock_settime && in_virtual_time())
+    return clock_settime(static_cast<clockid_t>(a[0]), reinterpret_cast<const timespec*>(a[1]));
   else
     answer = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   if (answer < 0 && answer > -4096) {
@@ -390,21 +434,33 @@ int select_until(int count, fd_set* in, fd_set* out, fd_set* bad, std::int64_t d
 MAYA_WRAPPER int poll(pollfd* descriptors, nfds_t count, int ms) {
   if (!in_virtual_time() || ms < 0) return real_poll.get()(descriptors, count, ms);
   if (ms == 0) return at_once(real_poll.get()(descriptors, count, 0));
-  return poll_until(descriptors, count, after(std::int64_t{ms} * 1'000'000), nullptr);
+  return poll_until(descriptors, count, time_after(std::int64_t{ms} * 1'000'000), nullptr);
 }
 
 MAYA_WRAPPER int ppoll(pollfd* descriptors, nfds_t count, const timespec* t, const sigset_t* mask) {
-  if (!in_virtual_time() || t == nullptr || !valid(*t) || t->tv_sec < 0)
+  if (!in_virtual_time() || t == nullptr || !valid_timespec(*t) || t->tv_sec < 0)
     return real_ppoll.get()(descriptors, count, t, mask);
   if (to_ns(*t) == 0) return at_once(real_ppoll.get()(descriptors, count, t, mask));
-  return poll_until(descriptors, count, after(to_ns(*t)), mask);
+  return poll_until(descriptors, count, time_after(to_ns(*t)), mask);
+}
+
+// What _FORTIFY_SOURCE makes of them.
+MAYA_WRAPPER int __poll_chk(pollfd* descriptors, nfds_t count, int ms, std::size_t bytes) {
+  if (bytes / sizeof *descriptors < count) abort();
+  return poll(descriptors, count, ms);
+}
+
+MAYA_WRAPPER int __ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* t,
+                             const sigset_t* mask, std::size_t bytes) {
+  if (bytes / sizeof *descriptors < count) abort();
+  return ppoll(descriptors, count, t, mask);
 }
 
 MAYA_WRAPPER int epoll_pwait(int epoll, epoll_event* events, int most, int ms,
                              const sigset_t* mask) {
   if (!in_virtual_time() || ms < 0) return real_epoll_pwait.get()(epoll, events, most, ms, mask);
   if (ms == 0) return at_once(real_epoll_pwait.get()(epoll, events, most, 0, mask));
-  return epoll_until(epoll, events, most, after(std::int64_t{ms} * 1'000'000), mask);
+  return epoll_until(epoll, events, most, time_after(std::int64_t{ms} * 1'000'000), mask);
 }
 
 MAYA_WRAPPER int epoll_wait(int epoll, epoll_event* events, int most, int ms) {
@@ -414,10 +470,10 @@ MAYA_WRAPPER int epoll_wait(int epoll, epoll_event* events, int most, int ms) {
 
 MAYA_WRAPPER int epoll_pwait2(int epoll, epoll_event* events, int most, const timespec* t,
                               const sigset_t* mask) {
-  if (!in_virtual_time() || t == nullptr || !valid(*t) || t->tv_sec < 0)
+  if (!in_virtual_time() || t == nullptr || !valid_timespec(*t) || t->tv_sec < 0)
     return real_epoll_pwait2.get()(epoll, events, most, t, mask);
   if (to_ns(*t) == 0) return epoll_pwait(epoll, events, most, 0, mask);
-  return epoll_until(epoll, events, most, after(to_ns(*t)), mask);
+  return epoll_until(epoll, events, most, time_after(to_ns(*t)), mask);
 }
 
 MAYA_WRAPPER int select(int count, fd_set* in, fd_set* out, fd_set* bad, timeval* t) {
@@ -425,7 +481,7 @@ MAYA_WRAPPER int select(int count, fd_set* in, fd_set* out, fd_set* bad, timeval
     return real_select.get()(count, in, out, bad, t);
   const std::int64_t ns = to_ns({t->tv_sec, 0}) + std::min<std::int64_t>(t->tv_usec, second) * 1000;
   if (ns == 0) return at_once(real_select.get()(count, in, out, bad, t));
-  const std::int64_t deadline = after(ns);
+  const std::int64_t deadline = time_after(ns);
   const int result = select_until(count, in, out, bad, deadline, nullptr);
   const std::int64_t left = std::max<std::int64_t>(deadline - thread_now(), 0);
   *t = {left / second, left % second / 1000};
@@ -434,8 +490,8 @@ MAYA_WRAPPER int select(int count, fd_set* in, fd_set* out, fd_set* bad, timeval
 
 MAYA_WRAPPER int pselect(int count, fd_set* in, fd_set* out, fd_set* bad, const timespec* t,
                          const sigset_t* mask) {
-  if (!in_virtual_time() || t == nullptr || !valid(*t) || t->tv_sec < 0)
+  if (!in_virtual_time() || t == nullptr || !valid_timespec(*t) || t->tv_sec < 0)
     return real_pselect.get()(count, in, out, bad, t, mask);
   if (to_ns(*t) == 0) return at_once(real_pselect.get()(count, in, out, bad, t, mask));
-  return select_until(count, in, out, bad, after(to_ns(*t)), mask);
+  return select_until(count, in, out, bad, time_after(to_ns(*t)), mask);
 }

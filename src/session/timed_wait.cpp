@@ -6,11 +6,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "clock/system_call.h"
 #include "session/live_device.h"
 #include "session/quiet_thread.h"
+#include "session/timers.h"
 #include "session/virtual_time.h"
 
 namespace maya::session {
@@ -61,6 +63,8 @@ struct Sleepers {
                              sizeof one);
           break;
         }
+        case TimedWait::On::nothing:  // looks by itself
+          break;
       }
     }
     unlock();
@@ -72,20 +76,37 @@ namespace {
 
 constinit Sleepers sleepers;
 
+// The arbiter is gone: time is the machine's from here on.
+void follow_machine(std::int64_t until) {
+  const std::int64_t now = time_domain->now();
+  if (until > now) clock::pause_ns(std::min<std::int64_t>(until - now, 100'000'000));
+  time_domain->reached(std::min(until, now + 100'000'000));
+}
+
+// It takes part, so that no time passes between its call and what it does: from when it is asked
+// for. Its own calls are real.
+std::atomic<clock::Place*> helpers_place{nullptr};
+
 void* help(void*) {
-  clock::Member* member = nullptr;
-  const std::int32_t process = getpid();
-  for (std::uint32_t i = 0; i < time_domain->members() && member == nullptr; ++i)
-    if (time_domain->member(i).process.load() == process) member = &time_domain->member(i);
-  // It takes part, so that no time passes between its call and what it does. Its own calls are
-  // real.
-  time_domain->join(process, static_cast<std::int32_t>(clock::system_call(SYS_gettid)),
-                    time_domain->now());
-  while (member != nullptr) {
-    const std::uint32_t word = member->word.load();
+  clock::Member& member = own_member();
+  clock::Place& place = *helpers_place.load();
+  place.thread = static_cast<std::int32_t>(clock::system_call(SYS_gettid));
+  for (;;) {
+    const std::uint32_t word = member.word.load();
     live_help_partners();
+    fire_timers(time_domain->now());
+    const std::int64_t timer = earliest_timer();
     // One that was on its way into the kernel has missed the call: again, soon.
-    clock::futex_wait(member->word, word, sleepers.wake() ? 500'000 : 1'000'000'000);
+    const std::int64_t rest = sleepers.wake() ? 500'000 : 1'000'000'000;
+    if (timer == INT64_MAX) {
+      clock::futex_wait(member.word, word, rest);
+      continue;
+    }
+    time_domain->begin_wait(place, time_domain->now(), timer, clock::Waits::in_kernel);
+    clock::futex_wait(member.word, word, rest);
+    const bool alone = !time_domain->ended(place) && !time_domain->arbiter_lives();
+    time_domain->end_wait(place);
+    if (alone) follow_machine(timer);
   }
   return nullptr;
 }
@@ -121,7 +142,8 @@ TimedWait::TimedWait(std::int64_t deadline, On on, void* object)
     clock::system_call(SYS_read, descriptor_, reinterpret_cast<long>(&count), sizeof count);
   }
   const std::int64_t now = thread_now();
-  time_domain->begin_wait(*place_, now, deadline, true);
+  time_domain->begin_wait(*place_, now, deadline,
+                          on == On::condition ? clock::Waits::for_lock : clock::Waits::in_kernel);
   sleepers.add(*this);
   start_helper();
 }
@@ -138,15 +160,36 @@ bool TimedWait::over() {
   return looks_++ > 0 && !time_domain->arbiter_lives();
 }
 
-void start_helper() {
-  if (!sleepers.helped.load(std::memory_order_relaxed) && !sleepers.helped.exchange(true))
-    start_quiet_thread(help);
+bool start_helper() {
+  if (sleepers.helped.load(std::memory_order_relaxed)) return true;
+  if (sleepers.helped.exchange(true)) return true;
+  helpers_place = time_domain->join(getpid(), 0, time_domain->now());
+  if (helpers_place.load() != nullptr && start_quiet_thread(help)) return true;
+  if (clock::Place* place = helpers_place.exchange(nullptr)) time_domain->leave(*place);
+  sleepers.helped = false;
+  return false;
+}
+
+void call_helper() {
+  clock::Member& member = own_member();
+  member.word.fetch_add(1);
+  clock::futex_wake(member.word);
+}
+
+clock::Member& own_member() {
+  static std::atomic<clock::Member*> found{nullptr};
+  const std::int32_t process = getpid();
+  clock::Member* member = found.load(std::memory_order_relaxed);
+  if (member == nullptr || member->process.load() != process)
+    found = member = &time_domain->member_of_process(process);
+  return *member;
 }
 
 void forget_sleepers() {
   sleepers.held.clear();
   sleepers.first = nullptr;
   sleepers.helped = false;
+  forget_timers();
 }
 
 }  // namespace maya::session

@@ -11,7 +11,7 @@ namespace maya::session {
 
 class TimedWait {
  public:
-  enum class On : std::uint8_t { condition, word, shared_word, descriptor };
+  enum class On : std::uint8_t { condition, word, shared_word, descriptor, nothing };
   // `object`: the condition variable or the futex word. In virtual time only.
   TimedWait(std::int64_t deadline, On on, void* object);
   ~TimedWait();
@@ -23,7 +23,7 @@ class TimedWait {
     return descriptor_;
   }  // becomes readable when it has, for On::descriptor
   // How long to wait in the kernel before looking again whether it is over.
-  static constexpr std::int64_t slice_ns = 200'000'000;
+  static constexpr std::int64_t slice_ns = 2'000'000'000;
 
  private:
   friend struct Sleepers;
@@ -35,9 +35,13 @@ class TimedWait {
   int looks_{};
 };
 
-void start_helper();        // the helper thread, unless there is one
-void forget_sleepers();     // in a forked child
-clock::Place* own_place();  // of the calling thread
-void enter_virtual_time();  // when the process starts
+// The helper thread, unless there is one; whether there is. It ends waits inside the kernel and
+// does what timers are for (timers.h).
+bool start_helper();
+void call_helper();           // it has something to look at
+clock::Member& own_member();  // of this process
+void forget_sleepers();       // in a forked child
+clock::Place* own_place();    // of the calling thread
+void enter_virtual_time();    // when the process starts
 
 }  // namespace maya::session

@@ -18,6 +18,7 @@
 #include "session/next.h"
 #include "session/settings.h"
 #include "session/timed_wait.h"
+#include "session/timers.h"
 #include "values/exchange.h"
 
 namespace maya::session {
@@ -128,12 +129,15 @@ void enter_virtual_time() {
   // A program that replaced another goes on in its time; one that was started by a thread of the
   // job begins where that is.
   std::int64_t time = domain->now();
+  bool replaced = false;
   if (clock::Place* place = domain->find(process, process)) {
     own.place = place;
     const auto used =
         static_cast<double>(clock::real_ns(CLOCK_THREAD_CPUTIME_ID)) * domain->scale();
     own.origin = std::max(time, place->time.load()) - static_cast<std::int64_t>(used);
     place->state = clock::State::running;
+    replaced = true;
+    domain->leave_others(*place);  // exec has ended them, some before they had begun
   } else {
     if (clock::Place* parent = domain->find(getppid(), getppid()))
       time = std::max(time, domain->member(*parent).latest.load());
@@ -144,6 +148,7 @@ void enter_virtual_time() {
     domain->member(*own.place).rank = rank;
   }
   pthread_atfork(nullptr, nullptr, fork_in_child);
+  if (replaced) resume_alarm();
   values::exchange_waits = {[] { return time_domain->news(); },
                             [](std::uint32_t seen, int round) {
                               live_await_news(seen, round < 50 ? 1'000'000 : 10'000'000);
@@ -159,6 +164,23 @@ void child_starts(int process) {
   if (time_domain == nullptr || own.place == nullptr || process <= 0) return;
   if (time_domain->find(process, process) != nullptr) return;
   time_domain->join(process, process, own.place->time.load());
+}
+
+bool start_thread_at(std::int64_t time, void* (*routine)(void*), void* argument) {
+  clock::Place* place = time_domain->join(getpid(), 0, time);
+  if (place == nullptr) return false;
+  auto started = std::make_unique<Started>(Started{routine, argument, place});
+  pthread_attr_t detached;
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_t thread{};
+  const bool made = real_create.get()(&thread, &detached, run_thread, started.get()) == 0;
+  pthread_attr_destroy(&detached);
+  if (made)
+    static_cast<void>(started.release());
+  else
+    time_domain->leave(*place);
+  return made;
 }
 
 bool in_virtual_time() {

@@ -49,6 +49,9 @@ void thread_did_work();  // … and this was no such round
 // before that program can say so itself. Uses system calls only.
 void child_starts(int process);
 
+// A detached thread of the program that begins at `time`.
+bool start_thread_at(std::int64_t time, void* (*routine)(void*), void* argument);
+
 // A thread that is started from here on by the caller is ours and lives in real time.
 class OutsideTime {
  public:

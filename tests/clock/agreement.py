@@ -14,7 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 GPT = "examples/train_gpt.py --layers 4 --steps 8"
 JOBS = [("gpt", 1, GPT), ("ddp", 2, GPT), ("ddp", 4, GPT), ("ddp", 8, GPT),
-        ("pipeline", 4, "tests/workloads/pipeline.py --schedule 1f1b")]
+        ("pipeline", 4, "tests/workloads/pipeline.py --schedule 1f1b"), ("ddp.py", 2, "tests/workloads/ddp.py"),
+        ("fsdp2.py", 2, "tests/workloads/fsdp2.py"), ("fsdp2.py", 4, "tests/workloads/fsdp2.py"),
+        ("tensor", 4, "tests/workloads/tensor_parallel.py")]
 LIMIT = 0.02
 
 
@@ -30,7 +32,7 @@ def main():
             if done.returncode != 0 or not found:
                 print(f"{name}: {done.stderr[-1000:]}")
                 return 1
-            times = json.loads(found.group(1))[1:]
+            times = json.loads(found.group(1))
             live = 1e3 * statistics.median(times)
             predicted = json.loads(pathlib.Path(f"{out}/run/prediction.json").read_text())["step"]["ms"]
         worst = max(worst, abs(live / predicted - 1))

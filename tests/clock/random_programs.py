@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 
+import libc_waits
+
 TOLERANCE = 0.03  # of a whole program, whose times are multiples of milliseconds
 
 
@@ -31,8 +33,8 @@ def make(rng):
             pipes[a, b] = a * 100 + b
             threads[a].append(("send", a * 100 + b, 0))
             threads[b] += [("receive", a * 100 + b, 0), ("sleep", 0, 3 + b / 10)]
-        else:  # waits for a byte of nobody: always times out
-            threads[a].append(("poll", 0, ms))
+        else:  # waits for what never comes, in one of many ways: always times out
+            threads[a].append(("poll", rng.randrange(12), ms))
     return threads
 
 
@@ -79,6 +81,7 @@ def run(threads):
     pipes = {n: os.pipe() for n in {n for program in threads for what, n, _ in program if what == "send"}}
     locks = {n: threading.Lock() for program in threads for what, n, _ in program if what == "lock"}
     silent, ends = os.pipe(), [0.0] * len(threads)
+    waits = libc_waits.of_threads(len(threads))
     start = threading.Barrier(len(threads))
 
     def work(i):
@@ -94,8 +97,10 @@ def run(threads):
             elif what == "lock":
                 with locks[number]:
                     time.sleep(ms / 1000)
-            else:
+            elif number == 0:
                 select.select([silent[0]], [], [], ms / 1000)
+            else:
+                waits[i][number - 1](ms / 1000)
         ends[i] = time.monotonic() - began
 
     all_threads = [threading.Thread(target=work, args=(i,)) for i in range(len(threads))]
@@ -116,7 +121,8 @@ def main():
         threads = make(rng)
         try:
             expected = simulate(threads)
-            slower = [simulate(threads, lambda i: 0.0005 * (i % 2 == odd)) for odd in (0, 1)]
+            costs = (lambda i: 0.0005 * (i % 2), lambda i: 0.0005 * (i % 2 == 0), lambda i: 0.001)
+            slower = [simulate(threads, cost) for cost in costs]
         except AssertionError:
             continue  # two threads that wait for each other's bytes
         if any(abs(a - b) > TOLERANCE for other in slower for a, b in zip(expected, other)):

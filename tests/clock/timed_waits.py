@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+import libc_waits
+
 THREADS, ROUNDS = 50, 20
 TOLERANCE = 0.025  # processor time of the interpreter, while fifty threads start at once
 
@@ -42,7 +44,8 @@ def kinds():
             pass
 
     return [time.sleep, lambda t: lock.acquire(timeout=t), conditioned, event.wait, queued, received,
-            lambda t: select.select([reader], [], [], t), lambda t: poll.poll(t * 1000), lambda t: epoll.poll(t)]
+            lambda t: select.select([reader], [], [], t), lambda t: poll.poll(t * 1000), lambda t: epoll.poll(t),
+            *libc_waits.kinds()]
 
 
 def main():

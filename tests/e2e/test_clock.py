@@ -29,7 +29,7 @@ def test_random_programs_end_when_a_reference_says(run):
 
 def test_odd_uses_of_time(run):
     done = run("python", str(CLOCK / "odd_cases.py"), options=(*VIRTUAL, "--no-predict"))
-    assert done.stdout.count(" ok\n") == 7, done.stdout + done.stderr
+    assert done.stdout.count(" ok\n") == 13, done.stdout + done.stderr
 
 
 def test_the_clock_is_real_unless_asked(run, tmp_path):
@@ -121,3 +121,59 @@ def test_torch_profiler_shows_the_predicted_kernels(run, tmp_path, clock):
     assert any(e["args"]["shared memory"] > 0 for e in shown if "reduce_kernel" in e["name"])
     if clock == "recorded":
         assert all(k["ts"] >= launches[k["args"]["correlation"]]["ts"] for k in shown)
+
+
+MONITORED = """
+import ctypes, json, subprocess, time, torch
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+device = ctypes.c_void_p()
+nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
+class Pair(ctypes.Structure):
+    _fields_ = [("first", ctypes.c_uint), ("second", ctypes.c_uint)]
+def figures():
+    rates, power, warm, energy = Pair(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_ulonglong()
+    nvml.nvmlDeviceGetUtilizationRates(device, ctypes.byref(rates))
+    nvml.nvmlDeviceGetPowerUsage(device, ctypes.byref(power))
+    nvml.nvmlDeviceGetTemperature(device, 0, ctypes.byref(warm))
+    nvml.nvmlDeviceGetTotalEnergyConsumption(device, ctypes.byref(energy))
+    return [rates.first, rates.second, power.value / 1e3, warm.value, energy.value / 1e3]
+def work(multiply, pause):
+    begin = time.monotonic()
+    while time.monotonic() - begin < 3:
+        for _ in range(8):
+            multiply()
+        torch.cuda.synchronize()
+        time.sleep(pause)
+    return figures()
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+x = torch.randn(1 << 28, device="cuda")
+out = {"idle": figures()}
+out["products"] = work(lambda: a @ a, 0)
+out["half"] = work(lambda: a @ a, 0.0122)
+query = "--query-gpu=utilization.gpu,memory.used,power.draw"
+out["smi"] = subprocess.run(["nvidia-smi", query, "--format=csv,noheader,nounits", "--id=0"], text=True,
+                            capture_output=True).stdout
+out["copies"] = work(lambda: x.add_(1), 0)
+time.sleep(5)
+out["idle again"] = figures()
+print("figures " + json.dumps(out))
+"""
+
+
+def test_monitors_see_what_the_device_does(run, tmp_path):
+    script = tmp_path / "s.py"
+    script.write_text(MONITORED)
+    done = run("python", str(script), cluster="h100-sxm", options=(*VIRTUAL, "--no-predict"))
+    assert done.code == 0, done.stderr
+    found = json.loads(re.search(r"figures (\{.*\})", done.stdout).group(1))
+    for idle in ("idle again",):
+        assert found[idle][:2] == [0, 0] and found[idle][2] == pytest.approx(70) and found[idle][3] == 30
+    busy = found["products"]
+    assert busy[0] >= 95 and busy[1] < 40 and 500 < busy[2] <= 700 and 55 < busy[3] <= 70
+    assert 30 <= found["half"][0] <= 70 and found["half"][2] < 0.8 * busy[2]
+    assert found["copies"][0] >= 95 and found["copies"][1] >= 80
+    utilization, used, watts = (float(word) for word in found["smi"].split(","))
+    assert 30 <= utilization <= 70 and used > 1000 and 100 < watts < 600
+    # Energy is power over time: three seconds of each, and the pause.
+    assert found["idle again"][4] > found["products"][4] > 1000

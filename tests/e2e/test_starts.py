@@ -174,3 +174,29 @@ def test_templates_end_with_their_run(run, tmp_path):
         time.sleep(0.1)
     else:
         pytest.fail("the template outlived its run")
+
+
+def test_a_template_does_not_hold_the_directory_of_its_first_run(run, tmp_path, starts):
+    text = script(tmp_path, "import torch; print(torch.zeros(1, device='cuda').sum().item())")
+    for _ in range(2):
+        done = run("python", text, out=tmp_path / "same", options=("--start", "forked", "--quiet", "--no-predict"),
+                   MAYA_START_DIR=str(starts))
+        assert done.code == 0, done.stderr
+
+
+def test_a_missing_starter_is_named(tmp_path):
+    installed = pathlib.Path(MAYA).resolve().parents[1]
+    copy = tmp_path / "maya"
+    copy.mkdir()
+    for name in ("libexec", "catalog"):
+        (copy / name).symlink_to(installed / name)
+    (copy / "lib" / "maya").mkdir(parents=True)
+    for entry in (installed / "lib" / "maya").iterdir():
+        if entry.name != "start":
+            (copy / "lib" / "maya" / entry.name).symlink_to(entry)
+    (copy / "bin").mkdir()
+    shutil.copy(installed / "bin" / "maya", copy / "bin" / "maya")
+    done = subprocess.run([copy / "bin" / "maya", "run", "--start", "forked", "--out", tmp_path / "run", "--", "true"],
+                          capture_output=True, text=True)
+    assert done.returncode != 0 and "maya-start, which is not there" in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()

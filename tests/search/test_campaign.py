@@ -240,3 +240,8 @@ def test_error_of_a_trial_is_that_of_the_worker():
         outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
     )
     assert outcome.first_error(ended) == ended
+
+
+def test_literal_words_of_the_command_are_not_stored():
+    assert session.stored_command(["python", "train.py", "--token=hunter2", "--micro={micro}"]) == \
+        ["***", "***", "***", "--micro={micro}"]

@@ -97,6 +97,12 @@ def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner
     raise MayaError(f"unknown method {settings.method!r}; there are {', '.join(METHODS)}")
 
 
+def stored_command(command: Sequence[str]) -> list[str]:
+    """What search.json holds of the command: the words with parameters in them. Others may be credentials, and nothing reads
+    them again: whoever goes on with a search gives its command."""
+    return [word if "{" in word else "***" for word in command]
+
+
 def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     """Runs a search to its end; a KeyboardInterrupt leaves what is done in its directory."""
     path = pathlib.Path(path)
@@ -108,7 +114,7 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     folder = directory_of(space, settings.out)
     origin = {
         "space": str(path),
-        "command": list(settings.command or []),
+        "command": stored_command(settings.command or []),
         "cluster": settings.cluster,
         **settings.origin,
     }

@@ -1,27 +1,16 @@
 #include "machine.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "catalog/flat.h"
+#include "clock/domain.h"
 
 namespace maya::nvidia_smi {
-
-Result<Machine> read_machine(const std::string& run_directory) {
-  std::string path = run_directory + "/device.txt";
-  std::ifstream file(path);
-  if (!file) return Error{"cannot read " + path + ", which describes the emulated machine"};
-  std::stringstream text;
-  text << file.rdbuf();
-  auto cluster = catalog::parse_flat(text.str());
-  if (!cluster) return cluster.error();
-  Machine machine{*cluster, {}};
-  for (int i = 0; i < cluster->gpus_per_node; ++i) machine.gpus.push_back(i);
-  return machine;
-}
 
 namespace {
 
@@ -33,6 +22,46 @@ int node() {
 }
 
 }  // namespace
+
+namespace {
+
+Condition condition_of(const catalog::Gpu& gpu, clock::Domain* domain, int in_job) {
+  clock::Load load;
+  Condition condition;
+  if (domain != nullptr) {
+    load = domain->load(static_cast<std::uint32_t>(in_job)).at(domain->now());
+    for (std::uint32_t i = 0; i < domain->members(); ++i) {
+      const clock::Member& member = domain->member(i);
+      if (member.device.load() == in_job && kill(member.process.load(), 0) == 0)
+        condition.used_mib += static_cast<long>(member.used_bytes.load() >> 20);
+    }
+  }
+  condition.busy = load.busy, condition.memory = load.memory;
+  const double idle = gpu.tdp_watts / 10;
+  condition.watts = idle + (gpu.tdp_watts - idle) * load.power;
+  condition.celsius = 30 + 40 * load.power;
+  return condition;
+}
+
+}  // namespace
+
+Result<Machine> read_machine(const std::string& run_directory) {
+  std::string path = run_directory + "/device.txt";
+  std::ifstream file(path);
+  if (!file) return Error{"cannot read " + path + ", which describes the emulated machine"};
+  std::stringstream text;
+  text << file.rdbuf();
+  auto cluster = catalog::parse_flat(text.str());
+  if (!cluster) return cluster.error();
+  Machine machine{*cluster, {}, {}};
+  clock::Domain* domain = clock::Domain::attach(run_directory + "/clock");
+  for (int i = 0; i < cluster->gpus_per_node; ++i) {
+    machine.gpus.push_back(i);
+    machine.conditions.push_back(
+        condition_of(cluster->gpu, domain, node() * cluster->gpus_per_node + i));
+  }
+  return machine;
+}
 
 // The same UUID as in NVML and in the CUDA entry points. A test checks that they agree.
 std::string uuid(const catalog::Cluster& cluster, int index) {

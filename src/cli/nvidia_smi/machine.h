@@ -9,9 +9,17 @@
 
 namespace maya::nvidia_smi {
 
+// What a GPU does, as NVML says it (shim/nvml/condition.cpp): idle unless time is virtual.
+struct Condition {
+  long used_mib{};
+  double busy{}, memory{};  // shares of the last second
+  double watts{}, celsius{};
+};
+
 struct Machine {
   catalog::Cluster cluster;
-  std::vector<int> gpus;  // indices, as narrowed by --id
+  std::vector<int> gpus;              // indices, as narrowed by --id
+  std::vector<Condition> conditions;  // by index
 };
 
 // From device.txt of the run this process belongs to.

@@ -53,8 +53,11 @@ std::string table(const Machine& machine) {
       out += fmt::format("| {:<39.39} | {:>22} | {:>20} |\n", left, middle, right);
     };
     row(fmt::format("{:>3}  {:<30.30} On", i, gpu.marketing), bus_id(i) + " Off", "N/A");
-    row(fmt::format("N/A   N/A    P0     {:>19}", fmt::format("N/A / {:>4.0f}W", gpu.tdp_watts)),
-        fmt::format("0MiB / {}MiB", total_mib(gpu)), "0%      Default");
+    const Condition& c = machine.conditions[static_cast<std::size_t>(i)];
+    row(fmt::format("N/A  {:>3.0f}C    P0     {:>19}", c.celsius,
+                    fmt::format("{:.0f}W / {:>4.0f}W", c.watts, gpu.tdp_watts)),
+        fmt::format("{}MiB / {}MiB", c.used_mib, total_mib(gpu)),
+        fmt::format("{:.0f}%      Default", 100 * c.busy));
     row("", "", "Disabled");
     out += full('-');
   }

@@ -40,9 +40,19 @@ const std::map<std::string, Field, std::less<>>& fields() {
                         })};
     t["memory.total"] = {"MiB",
                          gpu([](const catalog::Gpu& g) { return std::to_string(total_mib(g)); })};
-    t["memory.free"] = t["memory.total"];
-    t["memory.used"] = t["memory.reserved"] = {"MiB", fixed("0")};
-    t["utilization.gpu"] = t["utilization.memory"] = {"%", fixed("0")};
+    auto now = [](auto of) {
+      return [of](const Machine& machine, int i) {
+        return of(machine.conditions[static_cast<std::size_t>(i)]);
+      };
+    };
+    t["memory.free"] = {"MiB", [](const Machine& m, int i) {
+                          const long used = m.conditions[static_cast<std::size_t>(i)].used_mib;
+                          return std::to_string(total_mib(m.cluster.gpu) - used);
+                        }};
+    t["memory.used"] = {"MiB", now([](const Condition& c) { return std::to_string(c.used_mib); })};
+    t["memory.reserved"] = {"MiB", fixed("0")};
+    t["utilization.gpu"] = {"%", now([](const Condition& c) { return whole(100 * c.busy); })};
+    t["utilization.memory"] = {"%", now([](const Condition& c) { return whole(100 * c.memory); })};
     t["power.limit"] = t["power.max_limit"] = t["power.default_limit"] =
         t["enforced.power.limit"] = {
             "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts); })};
@@ -58,9 +68,9 @@ const std::map<std::string, Field, std::less<>>& fields() {
     t["display_active"] = t["display_mode"] = t["mig.mode.current"] =
         t["mig.mode.pending"] = {"", fixed("Disabled")};
     // The same values as in the emulated NVML.
-    t["temperature.gpu"] = {"", fixed("30")};
+    t["temperature.gpu"] = {"", now([](const Condition& c) { return whole(c.celsius); })};
     t["power.draw"] = t["power.draw.average"] = t["power.draw.instant"] = {
-        "W", gpu([](const catalog::Gpu& g) { return fmt::format("{:.2f}", g.tdp_watts / 10); })};
+        "W", now([](const Condition& c) { return fmt::format("{:.2f}", c.watts); })};
     t["pcie.link.width.current"] = t["pcie.link.width.max"] = {"", fixed("16")};
     t["ecc.mode.current"] = t["ecc.mode.pending"] = {
         "", gpu([](const catalog::Gpu& g) { return std::string(g.ecc ? "Enabled" : "Disabled"); })};

@@ -124,6 +124,10 @@ class Device:
     def used(self):
         return self.library.maya_device_used() != 0
 
+    def leave_run(self):
+        """The run that made this process may end, and its directory be used again, while this process lives."""
+        self.library.maya_leave_run()
+
     def start_again(self):
         self.library.maya_start_again()
 
@@ -614,6 +618,7 @@ def begin():
     listener.listen(256)
     os.write(ready, b"y")
     os.close(ready)
+    template.device.leave_run()
     asked = Server(template, listener, owner).serve()
     if asked is None:
         os._exit(0)

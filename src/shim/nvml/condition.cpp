@@ -1,12 +1,15 @@
 // Memory, clocks, power, processes and modes of a device.
 //
-// A GPU nothing has run on is idle: what NVML measures (utilization, temperature, power) are the
-// figures of an idle board, what it knows (memory, clocks, limits) comes from the catalogue and
-// from this process's allocations.
+// In virtual time, what NVML measures (utilization, power, temperature, memory in use) is what the
+// job did on the device in the last second, in any of its processes (clock/device_load.h). Without
+// it these are the figures of an idle board. What NVML knows (clocks, limits) is the catalogue's.
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
+#include "session/device_load.h"
 #include "shim/nvml/device.h"
 
 using namespace maya::abi;
@@ -23,10 +26,34 @@ nvmlReturn_t give(nvmlDevice_t device, T* to, V value) {
   return NVML_SUCCESS;
 }
 
-std::uint64_t used(int index) {
+std::uint64_t used_here(int index) {
   int own = visible(index);
   return own < 0 ? 0 : session::memory_used(own);
 }
+
+// The processes that hold memory of a device, as far as they can be seen.
+std::vector<session::DeviceUser> holders(int index) {
+  std::vector<session::DeviceUser> all = session::device_users(index);
+  std::erase_if(all, [](const auto& user) { return user.process == getpid(); });
+  if (const std::uint64_t own = used_here(index)) all.insert(all.begin(), {getpid(), own});
+  return all;
+}
+
+std::uint64_t used(int index) {
+  std::uint64_t bytes = 0;
+  for (const auto& user : holders(index)) bytes += user.bytes;
+  return bytes;
+}
+
+// Idle: about a tenth of the limit.
+double watts(const maya::clock::Load& load) {
+  const double limit = session::gpu().tdp_watts, idle = limit / 10;
+  return idle + (limit - idle) * load.power;
+}
+// Assumed: 30 °C when idle, 70 °C at the limit. Cooling is not modelled.
+double temperature(const maya::clock::Load& load) { return 30 + 40 * load.power; }
+
+unsigned percent(double share) { return static_cast<unsigned>(std::lround(100 * share)); }
 
 unsigned architecture() {
   switch (session::gpu().capability_major * 10 + session::gpu().capability_minor) {
@@ -138,21 +165,25 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttribute
 }
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* value) {
-  if (index_of(device) < 0 || !value) return NVML_ERROR_INVALID_ARGUMENT;
-  *value = {0, 0};
+  session::Call call;
+  const int own = index_of(device);
+  if (own < 0 || !value) return NVML_ERROR_INVALID_ARGUMENT;
+  const maya::clock::Load load = session::device_load(own);
+  *value = {percent(load.busy), percent(load.memory)};
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t,
                                       unsigned* value) {
-  return give(device, value, 30);
+  session::Call call;
+  return give(device, value, std::lround(temperature(session::device_load(index_of(device)))));
 }
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned*) {
   return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT
                               : NVML_ERROR_NOT_SUPPORTED;  // passively cooled
 }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned* milliwatts) {
-  return give(device, milliwatts,
-              session::gpu().tdp_watts * 1000 / 10);  // idle: about a tenth of the limit
+  session::Call call;
+  return give(device, milliwatts, watts(session::device_load(index_of(device))) * 1000);
 }
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned* milliwatts) {
   return give(device, milliwatts, session::gpu().tdp_watts * 1000);
@@ -165,10 +196,15 @@ nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned* mill
 }
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                  unsigned long long* millijoules) {
-  return give(device, millijoules, 0);
+  session::Call call;
+  const double limit = session::gpu().tdp_watts, idle = limit / 10;
+  const session::DeviceEnergy energy = session::device_energy(index_of(device));
+  return give(device, millijoules,
+              1e3 * (idle * energy.seconds + (limit - idle) * energy.full_power_seconds));
 }
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* mhz) {
-  return give(device, mhz, clock_of(type, false));
+  session::Call call;
+  return give(device, mhz, clock_of(type, session::device_load(index_of(device)).busy > 0));
 }
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned* mhz) {
   return give(device, mhz, clock_of(type, true));
@@ -179,11 +215,14 @@ nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t device, nvmlClockType_t
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
                                                        unsigned long long* reasons) {
-  return give(device, reasons, 1);  // idle
+  session::Call call;
+  constexpr unsigned idle = 1, power_cap = 4;
+  const maya::clock::Load load = session::device_load(index_of(device));
+  return give(device, reasons, load.busy == 0 ? idle : load.power > 0.98 ? power_cap : 0);
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                     unsigned long long* reasons) {
-  return give(device, reasons, 1);
+  return nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
 }
 nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t device, nvmlPstates_t* value) {
   return give(device, value, NVML_PSTATE_0);
@@ -233,19 +272,18 @@ nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int, unsigned* val
   return give(device, value, 0);
 }
 
-// This process, when it holds memory on the device.
+// The processes of the job that hold memory on the device; without virtual time this one only.
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* number,
                                                      nvmlProcessInfo_t* infos) {
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
-  unsigned present = used(own) ? 1 : 0;
-  if (*number < present) {
-    *number = present;
-    return NVML_ERROR_INSUFFICIENT_SIZE;
-  }
-  *number = present;
-  if (present && infos) infos[0] = {static_cast<unsigned>(::getpid()), used(own), ~0u, ~0u};
+  const auto all = holders(own);
+  const bool fits = *number >= all.size();
+  *number = static_cast<unsigned>(all.size());
+  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (std::size_t i = 0; i < all.size() && infos; ++i)
+    infos[i] = {static_cast<unsigned>(all[i].process), all[i].bytes, ~0u, ~0u};
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned* number,
@@ -257,11 +295,12 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned*
   session::Call call;
   int own = index_of(device);
   if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
-  unsigned present = used(own) ? 1 : 0;
-  bool fits = *number >= present;
-  *number = present;
+  const auto all = holders(own);
+  const bool fits = *number >= all.size();
+  *number = static_cast<unsigned>(all.size());
   if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
-  if (present && infos) infos[0] = {static_cast<unsigned>(::getpid()), used(own)};
+  for (std::size_t i = 0; i < all.size() && infos; ++i)
+    infos[i] = {static_cast<unsigned>(all[i].process), all[i].bytes};
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* number,
