@@ -6,7 +6,7 @@
 namespace maya::decode {
 namespace {
 
-Pointwise moved(std::int64_t bytes, std::int64_t elements, DType dtype, bool strided) {
+Pointwise strided_copy(std::int64_t bytes, std::int64_t elements, DType dtype, bool strided) {
   Pointwise work;
   work.elements = elements;
   work.bytes_read = work.bytes_written = bytes;
@@ -72,7 +72,7 @@ class Cat : public Decoder {
       read(d, a.pointer(1, 8 * i), count * element_bytes);
     }
     Pointwise work =
-        moved(total * element_bytes, total, type_of_size(element_bytes), per_vector == 1);
+        strided_copy(total * element_bytes, total, type_of_size(element_bytes), per_vector == 1);
     work.vector = per_vector;
     work.inputs = inputs(a);
     d.op.work = work;
@@ -178,7 +178,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
           rows * cols * std::max<std::int64_t>(1, static_cast<std::int64_t>(a.grid(2)));
       std::int64_t threads = static_cast<std::int64_t>(a.geometry().blocks()) * 1024;
       if (n <= 0 || n > threads * 64) n = threads;
-      d.op.work = moved(n * size, n, type_of_size(size), true);
+      d.op.work = strided_copy(n * size, n, type_of_size(size), true);
       read(d, a.pointer(0), n * size);
       write(d, a.pointer(1), n * size);
     });
@@ -191,7 +191,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
         [=](const Arguments& a, Decoded& d) {
           Tensor t = signature->tensor(a, 0);
           std::int64_t n = std::max<std::int64_t>(0, t.elements);
-          Pointwise work = moved(n * t.element_bytes, n, t.dtype, true);
+          Pointwise work = strided_copy(n * t.element_bytes, n, t.dtype, true);
           work.bytes_read /= 2;  // the kept triangle
           d.op.work = work;
           write(d, t.address, n * t.element_bytes);
@@ -211,7 +211,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
         [=](const Arguments& a, Decoded& d) {
           std::int64_t n = a.integer(2);
           int size = signature->parameters()[0].element_bytes;
-          d.op.work = moved(n * size, n, signature->parameters()[0].dtype, true);
+          d.op.work = strided_copy(n * size, n, signature->parameters()[0].dtype, true);
           read(d, a.pointer(0), n * size);
           write(d, a.pointer(1), n * size);
           d.semantics = rolled(a, n, size);
@@ -230,7 +230,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
         ratio = std::clamp<std::int64_t>(a.integer(integers[2]), 1, 8);
       }
       if (written <= 0 || written > threads * 4096) written = threads, ratio = 1;
-      Pointwise work = moved(written, written, DType::u8, false);
+      Pointwise work = strided_copy(written, written, DType::u8, false);
       work.bytes_read = written / ratio;
       d.op.work = work;
     });
@@ -243,7 +243,7 @@ Made prepare_copy(const Kernel& kernel, const Name& name) {
       std::int64_t bytes = 0;
       if (integers.size() >= 2) bytes = a.integer(integers[0]) * a.integer(integers[1]);
       if (bytes <= 0 || bytes > threads * 4096) bytes = threads;
-      d.op.work = moved(bytes, bytes, DType::u8, false);
+      d.op.work = strided_copy(bytes, bytes, DType::u8, false);
     });
   }
   return nullptr;
