@@ -1,9 +1,9 @@
-"""maya calibrate: learn from profiles a user has.
+"""maya calibrate: adapts the models to profiles of the user.
 
 Reads PyTorch profiler traces (.json, .json.gz; with or without shapes), Nsight Systems SQLite exports (.sqlite) and
-CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns), compares them with
-the models, says what it learned, and writes a calibration file for `maya run`, `maya predict` and `maya estimate`
-(its format: src/estimate/calibration.h).
+CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns). Compares them with
+the models, prints the differences, and writes a calibration file for `maya run`, `maya predict` and `maya estimate`.
+src/estimate/calibration.h describes its format.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZES = {"f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m
 
 
 class Sample:
-    """One kind of call: the op as the command line and as the calibration file name it, and its times in µs."""
+    """One kind of call: its op in the form of the command line and of the calibration file, and its times in µs."""
 
     def __init__(self, family, words, text, exact=True):
         self.family, self.words, self.text, self.exact = family, words, text, exact
@@ -92,7 +92,7 @@ def gemm_sample(name, dims, types, kernels):
 
 
 def conv_sample(name, dims, types, kernels):
-    """Forward convolutions; stride and padding are guessed where the trace does not say, so never exact."""
+    """Forward convolutions. Stride and padding are guessed if the trace does not have them, so the result is not exact."""
     if name not in ("aten::cudnn_convolution", "aten::_convolution", "aten::convolution") or len(dims) < 2:
         return None
     x, w = dims[0], dims[1]
@@ -139,7 +139,7 @@ def norm_sample(name, dims, types, kernels):
 
 
 def from_geometry(profile, kernel, grid, block, time_us):
-    """Without shapes: PyTorch's vectorized kernels give their size away, four elements a thread."""
+    """Without shapes, the size of PyTorch's vectorized kernels follows from their launch: four elements per thread."""
     if "vectorized_elementwise_kernel<4" not in kernel or not grid:
         return
     elements = product(grid) * product(block) * 4
@@ -274,7 +274,7 @@ def read(path):
 
 
 def catalogue_name(marketing):
-    """The catalogue's name of a GPU by what its driver calls it."""
+    """The name in the catalogue of a GPU, by the name that its driver reports."""
     gpus = json.loads(subprocess.run([program(), "gpus", "--json"], capture_output=True, text=True, check=True).stdout)
     gpus = gpus.get("gpus", gpus) if isinstance(gpus, dict) else gpus
     names = [g["name"] if isinstance(g, dict) else g for g in gpus]
@@ -289,7 +289,7 @@ def catalogue_name(marketing):
 
 
 def predict(samples, gpu, calibration=None):
-    """Microseconds by the models (`maya estimate --csv`); None where a row was refused or flagged."""
+    """Predicted microseconds (`maya estimate --csv`); None for rows that could not be read or were flagged."""
     keys = sorted({k for s in samples for k in s.words if k != "op"})
     text = io.StringIO()
     writer = csv.writer(text)
@@ -314,7 +314,7 @@ FAMILY_OF_WORD = {"gemm": "gemm.tensor", "linear": "gemm.tensor", "bmm": "gemm.t
 
 
 def learn(samples, predicted, least=5):
-    """Per family: the factor that centres the model, its spread, and the error before and after (cross-validated)."""
+    """Per family: the factor that removes the model's bias, its spread, and the error before and after (cross-validated)."""
     families = collections.defaultdict(list)
     for sample, us in zip(samples, predicted):
         if us and sample.median > 0:
@@ -384,7 +384,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="maya calibrate", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profiles", nargs="+", help="traces, SQLite exports, CSV files of one kind of GPU")
-    parser.add_argument("--gpu", help="name in the catalogue; default: what the profile says")
+    parser.add_argument("--gpu", help="name in the catalogue; default: the GPU of the profile")
     parser.add_argument("--out", default="maya.calibration")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -393,7 +393,7 @@ def main(arguments=None):
         marketing = next((p.gpu for p in profiles if p.gpu), None)
         gpu = options.gpu or (catalogue_name(marketing) if marketing else None)
         if not gpu:
-            raise MayaError(f"which GPU? the profile says '{marketing}', which the catalogue does not know; name one with --gpu "
+            raise MayaError(f"the GPU of the profile, '{marketing}', is not in the catalogue; name one with --gpu "
                             "(see `maya gpus`), or add a TOML file with its data sheet to the catalogue")
         merged = {}
         for p in profiles:

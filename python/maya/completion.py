@@ -1,4 +1,4 @@
-"""`maya completion bash|zsh|fish`: completion of verbs and options, from what the program itself says in --help.
+"""`maya completion bash|zsh|fish`: prints a completion script for verbs and options, made from `maya --help`.
 
     source <(maya completion bash)          # in ~/.bashrc
     maya completion fish | source           # in config.fish

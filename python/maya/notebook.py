@@ -1,4 +1,4 @@
-"""What a notebook shows: small pieces of HTML with inline styles, nothing loaded and no script."""
+"""HTML for notebooks: inline styles, no scripts and no external resources."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def comparison(c: "Comparison") -> str:
 
 
 def timeline(t: "Timeline") -> str:
-    """The first measured step as a picture: one row for each stream of one rank of each kind."""
+    """Draws the first measured step: one row per stream, for one rank of each class."""
     step = next((k for k, s in enumerate(t.steps) if s.get("measured")), None)
     shown = [s for s in t.spans if s.step == step]
     if not shown:

@@ -1,8 +1,8 @@
-"""maya profile: measure the op families on a GPU you have.
+"""maya profile: measures the op families on a GPU of the user.
 
-Runs products, convolutions, attention, norms, softmax, pointwise ops, embeddings, optimizer steps and copies of many sizes
-through torch, times them with CUDA events, compares them with the models and writes the calibration file that `maya run`,
-`maya predict` and `maya estimate` take, the same that `maya calibrate` writes. Needs torch and a GPU; a few minutes.
+Runs matrix products, convolutions, attention, norms, softmax, pointwise ops, embeddings, optimizer steps and copies of
+many sizes with torch, times them with CUDA events, and compares them with the models. Writes a calibration file for
+`maya run`, `maya predict` and `maya estimate`, like `maya calibrate`. Needs torch and a GPU, and takes a few minutes.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORT = {"f32": "float32", "tf32": "float32", "f16": "float16", "bf16": "bfloat1
 
 
 class Op:
-    """One op to measure: how calibrate names it, and how to make a call of it."""
+    """One op to measure: its name in calibrate, and a function that makes the call."""
 
     def __init__(self, family, words, text, make, exact=True):
         self.family, self.words, self.text, self.make, self.exact = family, words, text, make, exact
@@ -121,7 +121,7 @@ FAMILIES = {"gemm": gemms, "conv": convolutions, "attention": attentions, "memor
 
 
 def times_us(torch, call, repeats, calls):
-    """Times of one call: events around several calls in a row, so that the launch of the next hides behind the one before."""
+    """Times of one call. Events enclose several consecutive calls, so that the launch of each is hidden by the previous."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
@@ -159,7 +159,7 @@ def measure(torch, device, families, repeats, calls, log):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="maya profile", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gpu", help="name in the catalogue; default: what the driver says")
+    parser.add_argument("--gpu", help="name in the catalogue; default: the GPU that the driver reports")
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--calls", type=int, default=10, help="calls between two events")

@@ -1,7 +1,7 @@
 """`maya serve [DIR]`: a local web view over a folder of runs and searches.
 
-Read-only: a what-if is simulated in memory and stored nowhere. It listens on this machine only; with --host it can be
-reached from others, and then every request needs the token that is printed.
+It is read-only: a what-if is simulated in memory and not stored. It listens on the loopback interface only. With --host
+it can be reached from other machines, and then every request needs the token that is printed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 class Folder:
-    """The runs and searches below a folder, looked at again when their files change."""
+    """The runs and searches below a folder. They are read again when their files change."""
 
     def __init__(self, root: pathlib.Path):
         self.root = root.resolve()
@@ -50,14 +50,14 @@ class Folder:
         return found
 
     def entries(self) -> list[dict]:
-        """What is known now; a scan begins in the background if the last one is old."""
+        """The runs that are known now. Starts a scan in the background if the last one is old."""
         with self._lock:
             begin = not self.scanning and time.monotonic() - self._last > 2
             self.scanning = self.scanning or begin
         if begin:
             thread = threading.Thread(target=self._scan, daemon=True)
             thread.start()
-            thread.join(timeout=1.0)  # small folders are there at once
+            thread.join(timeout=1.0)  # small folders are scanned immediately
         with self._lock:
             return [entry for _, entry in self._known.values()]
 
@@ -107,7 +107,7 @@ def _stamp(path: str) -> Any:
 
 
 def run_entry(folder: str | pathlib.Path) -> dict:
-    """A row of the list. A run that is still going, unpredicted, damaged or of a newer version says so."""
+    """A row of the list. It says if a run is in progress, has no prediction, is damaged or of a newer version."""
     text = _read(folder, "run.toml")
     entry: dict[str, Any] = {"state": "no prediction", "started": _toml(text, "started"), "cluster": _toml(text, "cluster"),
                              "command": _toml(text, "command")}
@@ -150,7 +150,7 @@ def _read(folder: str | pathlib.Path, name: str) -> str:
 
 
 def _toml(text: str, key: str) -> str | None:
-    """A string, a date, or a list of strings joined, of run.toml; no parser is needed for our own file."""
+    """A string, a date or a joined list of strings from run.toml. The file is our own, so no TOML parser is needed."""
     found = re.search(rf'^{key} = (?:"((?:[^"\\]|\\.)*)"|\[(.*?)\]$|([0-9TZ:.+-]+)$)', text, re.M)
     if not found:
         return None
@@ -182,7 +182,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_PATCH = do_POST
 
     def _allowed(self, asked: dict) -> bool:
-        """A page of another site must not reach this one through the user's browser, under whatever name."""
+        """Rejects requests that a page of another site makes through the user's browser (DNS rebinding)."""
         host = (self.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]")
         if self.token is None:
             if host not in LOOPBACK:
@@ -264,7 +264,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def search_state(folder: pathlib.Path) -> dict:
-    """What a search found so far: its ranked configurations and how many of each outcome there are."""
+    """The state of a search: its ranked configurations and the number of trials by outcome."""
     try:
         from maya.search import session
 
@@ -288,7 +288,7 @@ def search_page(folder: pathlib.Path) -> str:
 
 
 def make_server(folder: str | os.PathLike, host: str = "127.0.0.1", port: int = 0, token: str | None = None):
-    """The server, not yet serving. Raises MayaError if the port is taken."""
+    """Makes the server without starting it. Raises MayaError if the port is in use."""
     handler = type("Handler", (Handler,), {"folder": Folder(pathlib.Path(folder)), "token": token})
     try:
         server = http.server.ThreadingHTTPServer((host, port), handler)

@@ -1,9 +1,9 @@
-"""maya validate: published measurements of whole training steps against Maya's predictions.
+"""maya validate: compares Maya's predictions with published measurements of whole training steps.
 
-A case is a TOML file in validation/cases: where and how somebody measured a training step, and a command that does the
-same here. It is recorded once under `maya run` and predicted from its recording; a case whose command, scripts and
-framework did not change is only predicted again, which takes a second. A sweep (validation/sweeps) is many cases that share a
-command: each row is one configuration, recorded several to a process.
+A case is a TOML file in validation/cases: a published measurement of a training step, and a command that does the same
+work here. It is recorded once with `maya run` and predicted from its recording. If its command, scripts and framework
+did not change, it is only predicted again, which takes a second. A sweep (validation/sweeps) is many cases that share a
+command: each row is one configuration, and one process records several of them.
 """
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Case:
 
 
 class Recording:
-    """A run under `maya run` that one or several cases are predicted from."""
+    """A recording by `maya run` from which one or several cases are predicted."""
 
     def __init__(self, name, command, cluster, python, root, environment, patience, ranks, at_once):
         self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = name, command, cluster, python, ranks, at_once
@@ -74,7 +74,7 @@ class Recording:
 
 
 def frameworks(python):
-    """What decides the ops of a command: the versions of the framework and the model packages."""
+    """The versions of the framework and the model packages, which decide the ops of a command."""
     code = ("import importlib.metadata as m\n"
             "for n in ('torch','triton','torchvision','timm','transformers'):\n"
             "  try: print(n, m.version(n))\n"
@@ -86,7 +86,7 @@ def frameworks(python):
 
 
 def milliseconds(value, unit, per_step):
-    """A published figure as the time of a step; rates need to know how much a step does."""
+    """Converts a published figure to the time of a step. Rates need the amount of work of a step."""
     if unit.startswith("ms"):
         return float(value)
     if unit.startswith("s/") or unit == "s":
@@ -146,7 +146,7 @@ def load(path, options):
 
 
 def record(recording, directory, quiet):
-    """Runs the command; gives an error in words, or None."""
+    """Runs the command. Returns an error message, or None."""
     log = directory.with_suffix(".log")
     command = [program(), "run", "--cluster", recording.cluster, "--out", str(directory), "--no-predict", "--quiet",
                "--ranks", recording.ranks, *(["--at-once", str(recording.at_once)] if recording.at_once else []), "--", *recording.words()]
@@ -166,7 +166,7 @@ def record(recording, directory, quiet):
 
 
 def predict(case, directory, extra):
-    """What the table says of a case: the prediction, or a `problem`."""
+    """The result of a case for the table: the prediction, or a `problem`."""
     def one(steps):
         command = [program(), "predict", str(directory), "--cluster", case.cluster, "--steps", steps, "--json", *extra]
         for setting in case.settings:
@@ -174,7 +174,7 @@ def predict(case, directory, extra):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             lines = done.stderr.strip().splitlines()
-            # The page is committed, and the machine that wrote it is nobody's business.
+            # The page is committed, so it must not contain paths of this machine.
             said = lines[-1].removeprefix("maya: ").replace(f"{directory}: ", "") if lines else ""
             raise MayaError(said or f"code {done.returncode}")
         # Kept beside the recording: its table of ops is where to look for the cause of an error.

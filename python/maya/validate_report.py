@@ -1,4 +1,4 @@
-"""The page of `maya validate --write`: how well whole training steps are predicted, in distributions and by the worst cases."""
+"""The page of `maya validate --write`: distributions of the errors of whole training steps, and the worst cases."""
 from __future__ import annotations
 
 import csv
@@ -13,7 +13,7 @@ NAMES = {"cases": "Single cases", "timm": "timm, AMP, RTX 3090, both layouts", "
 
 
 def cause(case):
-    """What is known of a case's error: its own `cause`, or the first of the sweep's that matches its name."""
+    """The cause of a case's error: its own `cause`, or the first one of the sweep that matches its name."""
     if case.text("cause"):
         return case.table["cause"]
     for pattern, words in case.table.get("causes", {}).items():
@@ -27,7 +27,7 @@ def bar(share, width=40):
 
 
 def distribution(results):
-    """Shares of cases by the size of their error."""
+    """The share of cases by size of the error."""
     errors = [r["error"] for r in results if "error" in r]
     edges = [-10, -0.3, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.3, 100]
     names = ["below −30 %", "−30 to −20 %", "−20 to −10 %", "−10 to −5 %", "within 5 %", "5 to 10 %", "10 to 20 %", "20 to 30 %", "above 30 %"]
@@ -50,7 +50,7 @@ def row(case, r, with_cause=False):
 
 
 def first_look(pairs):
-    """The line on what was predicted of these cases before anybody had seen an error, where validation/first-look.csv has it."""
+    """The line about predictions that were made before any error was known, if validation/first-look.csv has them."""
     path = pairs[0][0].file.parents[1] / "first-look.csv"
     kept = {r["case"]: r for r in csv.DictReader(path.open())} if path.exists() else {}
     found = [{k: float(kept[c.id][k]) for k in ("measured_ms", "predicted_ms", "low_ms", "high_ms")} for c, _ in pairs if c.id in kept]
@@ -63,7 +63,7 @@ def first_look(pairs):
 
 
 def memory(pairs):
-    """What PyTorch's allocator took on the fullest GPU, where the source says."""
+    """Memory that PyTorch's allocator reserved on the fullest GPU, for cases whose source reports it."""
     rows = [(c, c.table["memory_gib"], r["reserved_bytes"] / 2**30) for c, r in pairs if "memory_gib" in c.table and "error" in r]
     if not rows:
         return []

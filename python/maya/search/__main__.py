@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     except MayaError as problem:
         return fail(str(problem), 1)
     except KeyboardInterrupt:
-        print("maya: interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        print("maya: interrupted; finished trials are kept, and the same command continues the search", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, command: list[str] | None) -> int:
         return fail("search: name a space, or make one with `maya search --init plain > space.toml`", 2)
     for name in ("trials", "jobs", "minutes"):
         if getattr(options, name) is not None and getattr(options, name) <= 0:
-            return fail(f"search: --{name} wants a positive number", 2)
+            return fail(f"search: --{name} must be a positive number", 2)
     if options.list:
         return list_configurations(options, command)
     signal.signal(signal.SIGTERM, _interrupt)

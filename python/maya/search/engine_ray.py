@@ -55,7 +55,7 @@ class RayEngine:
         return self.jobs or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def has_room(self, memory_gib: float) -> bool:
-        # Ray itself decides what fits where; a queue twice as long as the cluster keeps its nodes busy.
+        # Ray decides where a trial runs. A queue twice as long as the cluster keeps its nodes busy.
         return self.busy < (self.jobs or 2 * self._slots())
 
     def submit(self, task: Task) -> None:
@@ -71,7 +71,7 @@ class RayEngine:
             task = self.waiting.pop(reference)
             try:
                 ended.append((task, self.ray.get(reference)))
-            except Exception as problem:  # the node died again and again, or the worker could not start
+            except Exception as problem:  # the node died repeatedly, or the worker could not start
                 line = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
                 ended.append((task, outcome.Outcome(outcome.CRASH, f"Ray: {line[:300]}")))
         return ended

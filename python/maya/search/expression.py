@@ -25,7 +25,7 @@ from maya import MayaError
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 60
-MAX_MAGNITUDE = 2**63  # of whole numbers: no exponent can fill the memory
+MAX_MAGNITUDE = 2**63  # limit for integers, so that powers cannot exhaust the memory
 
 
 class ExpressionError(MayaError):

@@ -1,4 +1,4 @@
-"""Cheaper trials: the same configuration with fewer micro-batches or layers, twice, and a straight line through both.
+"""Cheaper trials: runs a configuration twice with fewer micro-batches or layers and extrapolates linearly.
 
 A step of n equal micro-batches (or layers) takes a + b n, once n is large enough that nothing but their number changes: for a
 pipeline that is n >= stages. Two small depths give the line; the step, its parts and the memory follow. The best
@@ -56,7 +56,7 @@ def combine(depths_of: Depths) -> outcome.Outcome:
     """One outcome from those of the two depths."""
     for i in (0, 1):
         if i in depths_of.done and depths_of.done[i].kind != outcome.OK:
-            return depths_of.done[i]  # what fails small fails large
+            return depths_of.done[i]  # a configuration that fails with fewer layers also fails with more
     low, high = depths_of.done[0], depths_of.done[1]
     a, b = low.prediction or {}, high.prediction or {}
     share = (depths_of.full - depths_of.at[0]) / (depths_of.at[1] - depths_of.at[0])

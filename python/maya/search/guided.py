@@ -1,4 +1,4 @@
-"""Large spaces: trials teach a model, the model says which configuration is worth the next trial.
+"""The strategy for large spaces: a model is fitted to the trials so far and selects the next configuration.
 
 The answer always comes from trials. The model only orders them, and decides when none of the rest can be better: every
 configuration that did not run is stored with what the model expects of it. How far the model was off is measured on every
@@ -20,9 +20,9 @@ from maya.search.store import Record
 from maya.search.strategy import baseline
 from maya.search.surrogate import Features, GaussianProcess
 
-SIGMAS = 3.0  # so far below its estimate a configuration must lie to be left out
-LEAST_AFTER_DESIGN = 12  # trials chosen by the model before it may say that the rest is worse
-FIT_AGAIN = 1.15  # length scales are chosen anew when there are so many times more trials
+SIGMAS = 3.0  # a configuration is excluded if it is worse by this many standard deviations
+LEAST_AFTER_DESIGN = 12  # trials selected by the model before it may exclude the rest
+FIT_AGAIN = 1.15  # length scales are fitted again when the number of trials has grown by this factor
 
 
 class Guided:
@@ -102,7 +102,7 @@ class Guided:
                 self._start(i)
                 return Candidate(self.all[i])
             if self.pending:
-                return None  # what runs may change the picture
+                return None  # wait: running trials may change the model
             self.leaving = sorted(self.open)
         if not self.leaving:
             return None
@@ -186,7 +186,7 @@ class Guided:
             size, spread = self.memory.predict(self.rows[rest])
             likely = size - SIGMAS * spread < 0
         worth = (lowest < best) & likely
-        # Most improvement for the risk: the lower end of one standard deviation.
+        # Selects the configuration with the best value one standard deviation below its estimate.
         score = (mean + self.floor[rest] - deviation) + np.where(likely, 0, 10) + (np.where(size > 0, 0.05, 0) if fits else 0)
         ranked = rest[np.argsort(score, kind="stable")]
         if worth.any():

@@ -20,7 +20,7 @@ MOST_SKIPS = 100  # of one reason
 
 def html(result: "SearchResult") -> str:
     template = (pathlib.Path(__file__).parent / "page.html").read_text()
-    # `</` would end the script; JSON may write it with a backslash.
+    # `</` would end the script; in JSON it can be escaped with a backslash.
     text = json.dumps(_data(result)).replace("</", "<\\/").replace("<!--", "<\\!--")
     return template.replace("/*DATA*/null", text)
 

@@ -1,4 +1,4 @@
-"""Configurations that need not run, each with the reason. Only what follows for certain is skipped.
+"""Skips configurations that need not run, each with a reason. Only certain conclusions are used.
 
 Memory: [prune] names parameters with which memory rises or falls, everything else equal. A configuration that differs from one
 that did not fit only in such parameters, all of them in the direction of more memory, does not fit either. What was
@@ -121,7 +121,7 @@ class Pruner:
 
     def _trade_reason(self, values: Mapping[str, Any]) -> str:
         if len(self.space.objective.goals) > 1:
-            return ""  # less memory may be what is looked for
+            return ""  # the search may be for less memory
         for name, seen in self.without.items():
             if self.costs_time[name] is not True:
                 continue
@@ -170,7 +170,7 @@ class Pruner:
         return float(bound.flops.value(values)) / (gpus * peak * 1e12) * (1 + max(0.0, bubble)) * 1000
 
     def _gpus(self, values: Mapping[str, Any]) -> int:
-        """GPUs of the job; 0 where neither [prune] gpus nor the cluster's node count says."""
+        """Number of GPUs of the job, from [prune] gpus or the node count of the cluster; 0 if neither is given."""
         bound = self.space.pruning.bound
         if bound and bound.gpus:
             return int(bound.gpus.value(values))

@@ -10,7 +10,7 @@ from maya.search.space import Space
 from maya.search.store import Record
 from maya.search.view import goal_text, milliseconds
 
-# Families of the critical path as people speak of them.
+# Names of the families of the critical path for the user.
 _GROUPS = (
     ("matrix products and attention", ("gemm", "grouped_gemm", "attention", "convolution", "triton")),
     ("communication between nodes", ("communication between nodes",)),
@@ -19,7 +19,7 @@ _GROUPS = (
     ("waiting (pipeline bubble, late ranks, gaps)", ("waiting",)),
     ("the host", ("host",)),
 )
-_REST = "kernels bound by memory (norms, activations, optimizer)"
+_REST = "memory-bound kernels (norms, activations, optimizer)"
 
 
 def group_names() -> list[str]:
@@ -80,7 +80,7 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     mine, theirs = grouped(best.prediction), grouped(other.prediction)
     if not mine or not theirs or not best.step_ms or not other.step_ms:
         return []
-    # Of steps with different work, compare what a token takes.
+    # If the steps have different amounts of work, compare the time per token.
     scale = _tokens(other.prediction) / _tokens(best.prediction)
     changes = {group: theirs.get(group, 0.0) - mine.get(group, 0.0) * scale for group in {*mine, *theirs}}
     least = 0.02 * other.step_ms

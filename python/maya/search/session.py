@@ -21,14 +21,14 @@ from maya.search.space import Space
 from maya.search.store import Store, check_version
 
 LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
-SMALL = 200  # configurations that are all tried, unless --method says otherwise
+SMALL = 200  # up to this many configurations are all tried, unless --method is given
 METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
 @dataclass
 class Settings:
     method: str = "auto"
-    trials: int | None = None  # at most so many trials run
+    trials: int | None = None  # limit on trials that run
     seconds: float | None = None
     jobs: int | None = None
     engine: str = "local"
@@ -49,7 +49,7 @@ def directory_of(space: Space, out: str | None) -> pathlib.Path:
 
 
 def check_trial(space: Space, program: Program) -> None:
-    """What would fail in every trial is said before the first: no program, no script, no cluster."""
+    """Reports problems that would fail every trial before the first one: a missing program, script or cluster."""
     values = next(enumeration.Tree(space).walk())
     plan = plans.make(space, values)
     program.cluster(plan.cluster)
@@ -145,7 +145,7 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     for record in failed:
         notes.append(f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: {record.detail}")
     for name, why in pruner.distrusted.items():
-        notes.append(f"[prune] says how memory goes with {name}, but {why}; it was not used to skip anything from then on.")
+        notes.append(f"[prune] declares how memory depends on {name}, but {why}; it was no longer used to skip configurations.")
     return notes
 
 

@@ -14,7 +14,7 @@ class Starts:
     """The directory of these processes, which `maya run` finds in the environment. They end when its owner, this process, does."""
 
     def __init__(self) -> None:
-        # In /tmp, whatever TMPDIR says: it holds sockets, whose paths are short.
+        # Always in /tmp, regardless of TMPDIR, because paths of sockets must be short.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="maya-start-", dir="/tmp"))
         (self.folder / "owner").write_text(str(os.getpid()))
         atexit.register(self.close)

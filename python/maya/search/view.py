@@ -15,7 +15,7 @@ from maya.search.space import Space
 from maya.search.store import Record
 
 REDRAW_S = 0.25
-SKIPPED_LINES_S = 5.0  # skipped configurations are counted, not listed, where lines are written
+SKIPPED_LINES_S = 5.0  # without a terminal, skipped configurations are counted and not listed
 
 
 def duration(seconds: float) -> str:
@@ -83,7 +83,7 @@ class Lines(Silent):
             self.skipped += 1
             return
         done = sum(campaign.progress.kinds.values())
-        # Confirmations at full depth come on top of the configurations.
+        # Confirmations at full depth are counted in addition to the configurations.
         of = f"/{campaign.progress.total}" if done <= (campaign.progress.total or 0) else ""
         self.say(f"[{done}{of}] {record_line(campaign.space, record)}")
 
