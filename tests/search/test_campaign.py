@@ -180,13 +180,13 @@ def test_the_baseline_comes_first_and_must_be_valid(search):
         search(LAYOUTS + base.replace("micro = 1", "micro = 5"), out="bad")
 
 
-def test_a_part_of_a_step_is_not_taken_for_one(search):
+def test_part_of_a_step_is_not_accepted_as_a_step(search):
     text = LAYOUTS.replace("max = 4", "max = 1") + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
     assert search(text, out="right", prune=False, trials=4).best
     wrong = search(text.replace("batch * 2048", "batch * 4096"), out="wrong", prune=False, trials=12)
     assert wrong.best is None
     assert {r.kind for r in wrong.records} <= {outcome.NO_STEP, outcome.OUT_OF_MEMORY}
-    assert any("works on 1,048,576 tokens" in r.detail for r in wrong.records)
+    assert any("detected step has 1,048,576 tokens" in r.detail for r in wrong.records)
 
 
 def test_what_nearly_fits_is_named(search, monkeypatch):

@@ -60,7 +60,7 @@ def test_interrupt_keeps_what_is_done_and_leaves_no_process(maya_search, tmp_pat
             break
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "what is done is kept" in errors
+    assert process.returncode == 130 and "finished trials are kept" in errors
     for _ in range(50):  # a process that was killed needs a moment on a busy machine
         ours = [pid for pid in os.listdir("/proc") if pid.isdigit() and str(maya_search.path) in _working_directory(pid)]
         if not ours:
