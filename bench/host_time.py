@@ -1,7 +1,7 @@
 """What emulation adds to the host time of a training step: run by bench/run under `maya run`.
 
-The clock of the device library counts the time its own entry points take (MAYA_MEASURE). Against empty stubs, which take
-next to none, a step is longer by no more than that.
+The clock of the device library counts the time its own entry points take (MAYA_MEASURE). Against empty stubs, which
+take next to none, a step is longer by no more than that.
 """
 
 import ctypes

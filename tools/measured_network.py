@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes catalog/network/measured.csv from tables of measured collectives: tools/measured_network.py MEASUREMENTS_DIR
 
-MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine. `message_size` counts elements
-(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the NVSwitch, those of
-8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a size is never faster than a smaller
-one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
+MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine. `message_size`
+counts elements (rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be
+reduced in the NVSwitch, those of 8-bit integers are not. A single slow repetition is taken out (the median of three
+neighbours), and a size is never faster than a smaller one (the curve that grows and is nearest). Needs the packages of
+tools/fit/requirements.txt.
     --without RANKS   leave these numbers of ranks out (to see how well they are predicted)
     --judge           compare `maya net` with the tables instead of writing
 """
@@ -56,7 +57,8 @@ def growing(us):
             (a, n), (b, m) = blocks[-2:]
             blocks[-2:] = [[(a * n + b * m) / (n + m), n + m]]
     value = np.concatenate([[v] * n for v, n in blocks])
-    # Where NCCL changes its protocol, one size takes up to three times the one before; both give way until it is STEEPEST.
+    # Where NCCL changes its protocol, one size takes up to three times the one before; both give way until it is
+    # STEEPEST.
     for _ in range(200):
         excess = np.maximum(np.diff(value) - np.log(STEEPEST), 0) / 2
         if not (excess > 1e-4).any():

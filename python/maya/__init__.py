@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Loads submodules on first use, so that the `maya` command starts quickly and Optuna is only imported by a search."""
+    """Loads submodules on first use, so that the `maya` command starts quickly and Optuna is only imported by a
+    search."""
     import importlib
 
     if name == "search":

@@ -104,9 +104,9 @@ def run(command: Sequence[str], cluster: str = "dgx-h100", out: PathLike | None 
         check: bool = True, quiet: bool = False, **environment: str) -> Run:
     """Runs a training command on an emulated cluster and predicts its step.
 
-    The output of the command is shown as it is written, unless `quiet`. If the command fails, MayaError is raised, unless
-    `check` is False; its work until then is recorded in both cases. Running out of GPU memory is a result and does not
-    raise: see `run.prediction.out_of_memory`. `options` are further options of `maya run`.
+    The output of the command is shown as it is written, unless `quiet`. If the command fails, MayaError is raised,
+    unless `check` is False; its work until then is recorded in both cases. Running out of GPU memory is a result and
+    does not raise: see `run.prediction.out_of_memory`. `options` are further options of `maya run`.
 
     >>> run = maya.run(["python", "train.py"], cluster="a100-80gb-sxm", out="maya-runs/a100", quiet=True)
     >>> run.prediction.gpu
@@ -287,8 +287,8 @@ def _new_directory(command: Sequence[str]) -> pathlib.Path:
 
 
 def _perform(words: list[str], environment: Mapping[str, str], quiet: bool) -> tuple[int, str]:
-    """Returns the exit code and the last line that Maya wrote to stderr. Output goes to Python's sys.stdout and sys.stderr,
-    so that a notebook shows it."""
+    """Returns the exit code and the last line that Maya wrote to stderr. Output goes to Python's sys.stdout and
+    sys.stderr, so that a notebook shows it."""
     process = subprocess.Popen(words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                errors="replace")
     last = ""

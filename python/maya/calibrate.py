@@ -1,9 +1,9 @@
 """maya calibrate: adapts the models to profiles of the user.
 
 Reads PyTorch profiler traces (.json, .json.gz; with or without shapes), Nsight Systems SQLite exports (.sqlite) and
-CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns). Compares them with
-the models, prints the differences, and writes a calibration file for `maya run`, `maya predict` and `maya estimate`.
-src/estimate/calibration.h describes its format.
+CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns). Compares them
+with the models, prints the differences, and writes a calibration file for `maya run`, `maya predict` and `maya
+estimate`. src/estimate/calibration.h describes its format.
 """
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def gemm_sample(name, dims, types, kernels):
 
 
 def conv_sample(name, dims, types, kernels):
-    """Forward convolutions. Stride and padding are guessed if the trace does not have them, so the result is not exact."""
+    """Forward convolutions. Stride and padding are guessed if the trace does not have them, so the result is not
+    exact."""
     if name not in ("aten::cudnn_convolution", "aten::_convolution", "aten::convolution") or len(dims) < 2:
         return None
     x, w = dims[0], dims[1]
@@ -314,7 +315,8 @@ FAMILY_OF_WORD = {"gemm": "gemm.tensor", "linear": "gemm.tensor", "bmm": "gemm.t
 
 
 def learn(samples, predicted, least=5):
-    """Per family: the factor that removes the model's bias, its spread, and the error before and after (cross-validated)."""
+    """Per family: the factor that removes the model's bias, its spread, and the error before and after
+    (cross-validated)."""
     families = collections.defaultdict(list)
     for sample, us in zip(samples, predicted):
         if us and sample.median > 0:

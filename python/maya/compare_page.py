@@ -18,7 +18,8 @@ TEMPLATE = pathlib.Path(__file__).with_name("compare_page.html")
 
 
 def html_of(names: list[str], predictions: list[dict]) -> str:
-    """The page. Names of files and kernels are not trusted: the page shows them as text, and its data contains no '<'."""
+    """The page. Names of files and kernels are not trusted: the page shows them as text, and its data contains no
+    '<'."""
     text = json.dumps({"names": names, "runs": [_needed(p) for p in predictions]}).replace("<", "\\u003c")
     return TEMPLATE.read_text().replace("/*DATA*/null", text).replace("<!--SUMMARY-->", _table(names, predictions))
 

@@ -1,7 +1,8 @@
 """The `maya engine` process behind the Python functions. It keeps recordings and models in memory between questions.
 
 It is a process and not an extension module: the package works with every Python release without being built for it, a
-crash of the simulator does not crash a notebook, and a question costs only 0.1 ms of JSON in addition to the simulation.
+crash of the simulator does not crash a notebook, and a question costs only 0.1 ms of JSON in addition to the
+simulation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from maya.installation import MayaError, program
 
 
 class Engine:
-    """One `maya engine` process, started with the first question. Thread-safe; a forked child starts its own process."""
+    """One `maya engine` process, started with the first question. Thread-safe; a forked child starts its own
+    process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

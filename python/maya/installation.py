@@ -38,8 +38,8 @@ def call(arguments: Sequence[str]) -> str:
 def open_libraries() -> bool:
     """Makes `import torch` work in this process without NVIDIA's libraries, by loading Maya's libraries instead.
 
-    There is no GPU in it (`torch.cuda.is_available()` is false): work is emulated under `maya run` only. Does nothing, and
-    returns False, where torch brings NVIDIA's own libraries (the packages nvidia-*) or is loaded already.
+    There is no GPU in it (`torch.cuda.is_available()` is false): work is emulated under `maya run` only. Does nothing,
+    and returns False, where torch brings NVIDIA's own libraries (the packages nvidia-*) or is loaded already.
     """
     import ctypes
     import importlib.util

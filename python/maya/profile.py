@@ -121,7 +121,8 @@ FAMILIES = {"gemm": gemms, "conv": convolutions, "attention": attentions, "memor
 
 
 def times_us(torch, call, repeats, calls):
-    """Times of one call. Events enclose several consecutive calls, so that the launch of each is hidden by the previous."""
+    """Times of one call. Events enclose several consecutive calls, so that the launch of each is hidden by the
+    previous."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()

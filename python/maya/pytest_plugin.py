@@ -11,9 +11,9 @@
         assert run.prediction.peak_bytes < 40 * 2**30
         assert run.collectives("all_reduce").count <= 12
 
-The function of a test marked `gpus(N)` without a `maya_ranks` parameter runs on N emulated ranks: every rank imports its
-file under torchrun and calls the function with an initialized process group. The test fails if a rank fails, or if the
-collectives of the ranks do not match. `maya_limits(step_ms=…, peak_gib=…)` sets limits for the prediction.
+The function of a test marked `gpus(N)` without a `maya_ranks` parameter runs on N emulated ranks: every rank imports
+its file under torchrun and calls the function with an initialized process group. The test fails if a rank fails, or if
+the collectives of the ranks do not match. `maya_limits(step_ms=…, peak_gib=…)` sets limits for the prediction.
 """
 
 from __future__ import annotations

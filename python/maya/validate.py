@@ -33,8 +33,8 @@ LEVEL = 0.8  # of the intervals
 class Case:
     """One comparison: a measured step and where its prediction comes from.
 
-    With `micro_batches`, the recording holds steps of one and of two micro-batches (ranges `…@1`, `…@2`) and the step of n is
-    drawn through both: a long accumulation need not be recorded."""
+    With `micro_batches`, the recording holds steps of one and of two micro-batches (ranges `…@1`, `…@2`) and the step
+    of n is drawn through both: a long accumulation need not be recorded."""
 
     def __init__(self, id, recording, measured_ms, cluster, settings, steps, file, table, micro_batches=None):
         self.id, self.recording, self.measured_ms, self.micro_batches = id, recording, measured_ms, micro_batches
@@ -123,7 +123,8 @@ def load(path, options):
     if options.rows:
         every = max(1, len(rows) // options.rows)
         rows = rows[::every][: options.rows]
-    # What is recorded together does not depend on the rows chosen; files on several GPUs with the same `specs` share recordings.
+    # What is recorded together does not depend on the rows chosen; files on several GPUs with the same `specs` share
+    # recordings.
     column = table["columns"].index("spec")
     specs = table.get("specs") or list(dict.fromkeys(row[column] for row in table["rows"]))
     of_spec = {}

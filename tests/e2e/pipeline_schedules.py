@@ -1,4 +1,5 @@
-"""torch.distributed.pipelining with any of its schedules: layers large enough that the GPU, not the host, sets the pace."""
+"""torch.distributed.pipelining with any of its schedules: layers large enough that the GPU, not the host, sets the
+pace."""
 
 import argparse
 import os

@@ -217,7 +217,8 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     assert done.code == 0, done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 12, 4, 8)]
     assert done.prediction["world_size"] == 16
-    assert done.stdout.count("looking for torchrun") == 4  # 2 nodes, 2 starts; the first may be ended before its scripts go on
+    # 2 nodes, 2 starts; the first may be ended before its scripts go on
+    assert done.stdout.count("looking for torchrun") == 4
     assert done.stdout.count("the script went on") in (2, 3, 4)
 
 
@@ -324,7 +325,8 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("ranks, back_end", [("1", "1"), ("2,3", "0")])
 def test_a_list_without_rank_0(run, tmp_path, ranks, back_end):
-    """Rank 0 would write the ids of communicators and broadcast objects; what it would send is what the receiver has."""
+    """Rank 0 would write the ids of communicators and broadcast objects; what it would send is what the receiver
+    has."""
     script = tmp_path / "train.py"
     script.write_text(WITHOUT_THE_FIRST)
     done = run("torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end)

@@ -1,4 +1,5 @@
-"""`maya validate` on a case of its own, and `maya profile` on an emulated GPU, where what is measured is what the models say."""
+"""`maya validate` on a case of its own, and `maya profile` on an emulated GPU, where what is measured is what the
+models say."""
 
 from __future__ import annotations
 

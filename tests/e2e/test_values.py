@@ -93,7 +93,8 @@ def test_small_triton_kernels_are_run_on_known_values(run):
 
 
 def test_a_launch_that_meets_known_values_is_read_once(run, tmp_path):
-    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for ever."""
+    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for
+    ever."""
     (tmp_path / "launches.py").write_text("""
 import time, torch, triton, triton.language as tl
 

@@ -1,4 +1,5 @@
-"""Commands and programs in the documentation are run, one page after the other in one folder; `norun` marks what is not."""
+"""Commands and programs in the documentation are run, one page after the other in one folder; `norun` marks what is
+not."""
 
 import os
 import pathlib

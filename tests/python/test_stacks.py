@@ -1,4 +1,5 @@
-"""`maya run --stacks`: the line and the module of each op, memory by what it holds, and what goes wrong with the file of places."""
+"""`maya run --stacks`: the line and the module of each op, memory by what it holds, and what goes wrong with the file
+of places."""
 
 import json
 import pathlib

@@ -2,8 +2,8 @@
 """Stands in for the `maya` program in tests of the search: answers from a formula in milliseconds.
 
 The formula has the structure of a transformer under tensor, pipeline and data parallelism: products that grow more
-efficient with the micro-batch, collectives inside and between nodes, the bubble of the pipeline, recomputation, and memory
-that decides what fits.
+efficient with the micro-batch, collectives inside and between nodes, the bubble of the pipeline, recomputation, and
+memory that decides what fits.
 """
 import json
 import os

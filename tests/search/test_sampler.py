@@ -1,4 +1,5 @@
-"""Optuna's samplers: they keep to the constraints, try nothing twice, and find what exhaustive search finds or nearly so."""
+"""Optuna's samplers: they keep to the constraints, try nothing twice, and find what exhaustive search finds or nearly
+so."""
 
 import pytest
 from conftest import LAYOUTS

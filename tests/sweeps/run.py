@@ -1,4 +1,5 @@
-"""Runs the sweeps: what others wrote, each operator or model a step or two. Nothing may fail, be unimplemented or unknown."""
+"""Runs the sweeps: what others wrote, each operator or model a step or two. Nothing may fail, be unimplemented or
+unknown."""
 
 import argparse
 import json

@@ -11,8 +11,8 @@ import pathlib
 import sys
 import tempfile
 
-# litgpt's hybrid sharding makes groups of as many ranks as there are GPUs to be seen when it is imported, and fails where fewer
-# are used.
+# litgpt's hybrid sharding makes groups of as many ranks as there are GPUs to be seen when it is imported, and fails
+# where fewer are used.
 if "--devices" in sys.argv:
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(int(sys.argv[sys.argv.index("--devices") + 1]))))
 

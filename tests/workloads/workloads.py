@@ -21,7 +21,8 @@ class Workload:
     cluster: str = "dgx-h100"
     test: bool = False                # also in `make test`
     cuda12: bool = False              # in `make test` with the torch of .venv-cuda12
-    needs: tuple[str, ...] = ()       # packages, a program on PATH ("program:nvcc"), the CUDA torch is built for ("cuda:12")
+    # packages, a program on PATH ("program:nvcc"), the CUDA torch is built for ("cuda:12")
+    needs: tuple[str, ...] = ()
     timeout: int = 300
     plain: bool = False               # the command is complete by itself
     nodes: int = 1

@@ -92,7 +92,8 @@ def run_on(cluster: str, workload: Workload, environment: Environment, venv: pat
                         VIRTUAL_ENV=str(venv), TRITON_CACHE_DIR=str(venv / "cache/triton"),
                         TORCHINDUCTOR_CACHE_DIR=str(venv / "cache/inductor"), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
                         TORCH_EXTENSIONS_DIR=str(venv / "cache/extensions"))
-    for lock in (venv / "cache/extensions").glob("**/lock"):  # of a run that was stopped while it built one: others would wait
+    # of a run that was stopped while it built one: others would wait
+    for lock in (venv / "cache/extensions").glob("**/lock"):
         lock.unlink()
     surroundings.update(workload.environment)
     surroundings.update(environment.variables)

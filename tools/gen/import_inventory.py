@@ -3,7 +3,8 @@
 api_usage as gzip CSV).
 
 The spec is the source of truth: a row that exists keeps its treatment; only new functions get the default, which is
-`manual` for what some package uses, `success` or `value:n` for the calls listed in HARMLESS, and `unsupported` for the rest.
+`manual` for what some package uses, `success` or `value:n` for the calls listed in HARMLESS, and `unsupported` for the
+rest.
 
 usage: import_inventory.py INVENTORY_DIR [--spec DIR] [--typedefs cudaTypedefs.h...]
 

@@ -1,4 +1,5 @@
-"""The search itself: takes configurations from a strategy, skips what need not run, runs the rest, stores every outcome."""
+"""The search itself: takes configurations from a strategy, skips what need not run, runs the rest, stores every
+outcome."""
 
 from __future__ import annotations
 

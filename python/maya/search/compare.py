@@ -1,14 +1,15 @@
 """How much faster one configuration is than another, and whether the prediction can distinguish them.
 
-Two predictions of one job share most of their error: the same kernels, the same links, the same host. What is uncertain is
-the ratio of their times, and in it common errors cancel. With s_f the share of family f in a step's critical path and e_f the
-family's relative error,
+Two predictions of one job share most of their error: the same kernels, the same links, the same host. What is uncertain
+is the ratio of their times, and in it common errors cancel. With s_f the share of family f in a step's critical path
+and e_f the family's relative error,
 
     ln(T_b / T_a)  is uncertain by  sum over f of  e_f (s_f,a - s_f,b)      for what is the same in both,
 
-summed in quadrature over families, which are taken to be independent. Ops of a family that only one of the two runs (another
-shape, another kernel) err together only in part: SHARED of the variance is common to the family, the rest is each op's own.
-The error of the boards (clock, age of the libraries) is common to all families and cancels where the GPU is the same.
+summed in quadrature over families, which are taken to be independent. Ops of a family that only one of the two runs
+(another shape, another kernel) err together only in part: SHARED of the variance is common to the family, the rest is
+each op's own. The error of the boards (clock, age of the libraries) is common to all families and cancels where the GPU
+is the same.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import Any, Mapping, Sequence
 from maya.search.space import Space
 from maya.search.store import Record
 
-# The share of the variance of a family's error that its different shapes have in common. This is an assumption: the models
-# are fitted by family, and the residuals within a family vary about as much as the errors of whole families.
+# The share of the variance of a family's error that its different shapes have in common. This is an assumption: the
+# models are fitted by family, and the residuals within a family vary about as much as the errors of whole families.
 SHARED = 0.5
-# Two recordings of one configuration differ, because host times vary. Nine configurations of examples/search/llama-8gpu.toml
-# that were recorded twice on a busy machine differed by 0.2 % (root mean square), which is 0.26 % at 80 %.
+# Two recordings of one configuration differ, because host times vary. Nine configurations of
+# examples/search/llama-8gpu.toml that were recorded twice on a busy machine differed by 0.2 % (root mean square), which
+# is 0.26 % at 80 %.
 RECORDING = 0.0026
 # The error of time that belongs to no family: waiting is as uncertain as the work that is waited for.
 WAITING = "waiting"

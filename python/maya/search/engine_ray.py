@@ -1,7 +1,7 @@
 """Trials on a Ray cluster: each is a task with its memory declared.
 
-A task returns its outcome; nothing else is needed from the node it ran on (recordings stay there). Ray starts a task again
-whose node has died, and an outcome arrives once per task: no trial is lost, none is counted twice.
+A task returns its outcome; nothing else is needed from the node it ran on (recordings stay there). Ray starts a task
+again whose node has died, and an outcome arrives once per task: no trial is lost, none is counted twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ RETRIES = 5  # of a trial whose node died; a trial that fails is an outcome and 
 
 
 def _remote(task: Task) -> outcome.Outcome:
-    """What a worker runs. Folders of trials are named anew by process: a lost attempt may still be writing to its own."""
+    """What a worker runs. Folders of trials are named anew by process: a lost attempt may still be writing to its
+    own."""
     folder = f"{task.folder}-{os.getpid()}"
     words = tuple(word.replace(task.folder, folder) for word in task.words)
     return complete(replace(task, words=words, folder=folder))

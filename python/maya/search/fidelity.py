@@ -1,7 +1,7 @@
 """Cheaper trials: runs a configuration twice with fewer micro-batches or layers and extrapolates linearly.
 
-A step of n equal micro-batches (or layers) takes a + b n, once n is large enough that nothing but their number changes: for a
-pipeline that is n >= stages. Two small depths give the line; the step, its parts and the memory follow. The best
+A step of n equal micro-batches (or layers) takes a + b n, once n is large enough that nothing but their number changes:
+for a pipeline that is n >= stages. Two small depths give the line; the step, its parts and the memory follow. The best
 configurations are run at their full depth in the end, which also tells how far off the lines were.
 """
 

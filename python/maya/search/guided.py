@@ -1,8 +1,8 @@
 """The strategy for large spaces: a model is fitted to the trials so far and selects the next configuration.
 
 The answer always comes from trials. The model only orders them, and decides when none of the rest can be better: every
-configuration that did not run is stored with what the model expects of it. How far the model was off is measured on every
-trial before it learns from it, and its error bars are widened by that.
+configuration that did not run is stored with what the model expects of it. How far the model was off is measured on
+every trial before it learns from it, and its error bars are widened by that.
 """
 
 from __future__ import annotations

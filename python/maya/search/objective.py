@@ -63,7 +63,8 @@ class Objective:
         return float(throughput["per_step"])
 
     def check_work(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
-        """Checks that the detected step has as many tokens as the space says. Returns the problem, or an empty string."""
+        """Checks that the detected step has as many tokens as the space says. Returns the problem, or an empty
+        string."""
         throughput = prediction.get("throughput")
         if self.tokens_per_step is None or not throughput or throughput.get("unit", "tokens") != "tokens":
             return ""

@@ -1,4 +1,5 @@
-"""Processes of a trial on this machine: started in a session of their own, measured, and ended with all they started."""
+"""Processes of a trial on this machine: started in a session of their own, measured, and ended with all they
+started."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
 """Skips configurations that need not run, each with a reason. Only certain conclusions are used.
 
-Memory: [prune] names parameters with which memory rises or falls, everything else equal. A configuration that differs from one
-that did not fit only in such parameters, all of them in the direction of more memory, does not fit either. What was
-declared is checked against every pair of trials that can tell; one counterexample, and the parameter is no longer used.
+Memory: [prune] names parameters with which memory rises or falls, everything else equal. A configuration that differs
+from one that did not fit only in such parameters, all of them in the direction of more memory, does not fit either.
+What was declared is checked against every pair of trials that can tell; one counterexample, and the parameter is no
+longer used.
 
-Recomputation and offload ([prune] trades_time_for_memory) only cost time where the same configuration fits without. They are
-skipped then, once a pair of trials has shown that they do cost time here.
+Recomputation and offload ([prune] trades_time_for_memory) only cost time where the same configuration fits without.
+They are skipped then, once a pair of trials has shown that they do cost time here.
 
-Lower bound: [prune] flops at the GPUs' peak, stretched by the pipeline's bubble, is already slower than the best so far.
+Lower bound: [prune] flops at the GPUs' peak, stretched by the pipeline's bubble, is already slower than the best so
+far.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Uses Optuna's samplers on a space with constraints.
 
-A sampler proposes a value for each parameter without knowing the constraints. The proposal is moved to the nearest valid
-configuration that has not been tried, and the sampler learns from what was really tried.
+A sampler proposes a value for each parameter without knowing the constraints. The proposal is moved to the nearest
+valid configuration that has not been tried, and the sampler learns from what was really tried.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Sampled:
     # --- moving a proposal
 
     def _scales(self) -> dict[str, Any]:
-        """Numbers lie on a line from 0 to 1 (by their logarithm, where they are positive), other values by their place."""
+        """Numbers lie on a line from 0 to 1 (by their logarithm, where they are positive), other values by their
+        place."""
         scales: dict[str, Any] = {}
         for name in self.space.parameters:
             found = {values.get(name) for values in self.pool.values()} - {None}
@@ -155,7 +156,8 @@ def _Moved(inner: Any, owner: Sampled) -> Any:
                 if name not in proposed:
                     proposed[name] = inner.sample_independent(study, trial, name, where)
             moved = owner.move(proposed)
-            # Optuna needs a value for every parameter. For one that the configuration does not have, use the proposed value.
+            # Optuna needs a value for every parameter. For one that the configuration does not have, use the proposed
+            # value.
             return {name: moved.get(name, proposed[name]) for name in owner.distributions}
 
         def sample_independent(self, study: Any, trial: Any, name: str, where: Any) -> Any:

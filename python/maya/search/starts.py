@@ -1,5 +1,5 @@
-"""Cheap starts for the trials of a search: their Python programs are forked from processes that have imported torch already and
-live as long as the search (docs/starts.md)."""
+"""Cheap starts for the trials of a search: their Python programs are forked from processes that have imported torch
+already and live as long as the search (docs/starts.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import tempfile
 
 
 class Starts:
-    """The directory of these processes, which `maya run` finds in the environment. They end when its owner, this process, does."""
+    """The directory of these processes, which `maya run` finds in the environment. They end when its owner, this
+    process, does."""
 
     def __init__(self) -> None:
         # Always in /tmp, regardless of TMPDIR, because paths of sockets must be short.

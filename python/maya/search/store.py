@@ -6,8 +6,9 @@
     DIR/trials/KEY/     one trial: output.txt, files/, run/ (a run directory of `maya run`)
     DIR/results.csv, results.json, search.html
 
-One search writes to a directory at a time (search.lock). A search that is started again on its directory goes on where it
-was. One whose space has changed gets a new study in the same journal and takes over every trial whose command is the same.
+One search writes to a directory at a time (search.lock). A search that is started again on its directory goes on where
+it was. One whose space has changed gets a new study in the same journal and takes over every trial whose command is the
+same.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def optuna() -> Any:
 
 
 def distribution(parameter: domain.Parameter, numeric: bool = False) -> Any:
-    """Optuna's view of a parameter. `numeric`: choices of numbers as a range (for CMA-ES, which knows no categories)."""
+    """Optuna's view of a parameter. `numeric`: choices of numbers as a range (for CMA-ES, which knows no
+    categories)."""
     distributions = optuna().distributions
     where = parameter.domain
     if isinstance(where, domain.Floats):

@@ -1,8 +1,8 @@
 """A Gaussian process over configurations: predicts configurations that have not run from the trials so far.
 
-The logarithm of a figure (step time, memory) is a smooth function of the logarithms of the parameters. A linear part carries
-the trends beyond what was tried, a Matérn part the curvature; one length scale per feature is chosen by the likelihood.
-Plain numpy: a few hundred trials at most.
+The logarithm of a figure (step time, memory) is a smooth function of the logarithms of the parameters. A linear part
+carries the trends beyond what was tried, a Matérn part the curvature; one length scale per feature is chosen by the
+likelihood. Plain numpy: a few hundred trials at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The search in a terminal: a few lines that are redrawn while it runs, or one line per trial where they go to a file."""
+"""The search in a terminal: a few lines that are redrawn while it runs, or one line per trial where they go to a
+file."""
 
 from __future__ import annotations
 
