@@ -48,6 +48,10 @@ for step in range(WARM + STEPS):
         host.append(time.process_time_ns() - began)
         ours.append(inside() - calls)
 best = min(range(STEPS), key=lambda i: host[i])
-print(f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step {host[best] / 1e6:7.2f} ms")
+print(
+    f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step {host[best] / 1e6:7.2f} ms"
+)
 print(f"of it inside emulated calls                        {ours[best] / 1e6:7.2f} ms")
-print(f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  (limit 5)")
+print(
+    f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  (limit 5)"
+)

@@ -18,9 +18,15 @@ import numpy as np
 import pandas as pd
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-GPUS = {"a100_sxm": ("a100-80gb-sxm", "dgx-a100"), "h100_sxm": ("h100-sxm", "dgx-h100"), "h200_sxm": ("h200-sxm", "dgx-h200"),
-        "b200_sxm": ("b200-sxm", "dgx-b200"), "b300_sxm": ("b300-sxm", "dgx-b300"), "gb200": ("gb200", "gb200-nvl72"),
-        "l40s": ("l40s", "pcie-8xl40s")}
+GPUS = {
+    "a100_sxm": ("a100-80gb-sxm", "dgx-a100"),
+    "h100_sxm": ("h100-sxm", "dgx-h100"),
+    "h200_sxm": ("h200-sxm", "dgx-h200"),
+    "b200_sxm": ("b200-sxm", "dgx-b200"),
+    "b300_sxm": ("b300-sxm", "dgx-b300"),
+    "gb200": ("gb200", "gb200-nvl72"),
+    "l40s": ("l40s", "pcie-8xl40s"),
+}
 BYTES = {"half": 2, "int8": 1}
 STEEPEST = 2.3  # for twice the size
 KINDS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "alltoall": "all_to_all"}
@@ -100,8 +106,12 @@ def judge(folder, maya):
         if table is None:
             continue
         for (kind, ranks), rows in table[table.nccl_dtype == "half"].groupby(["op_name", "num_gpus"]):
-            done = subprocess.run([maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
-                                  capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             says = {int(w[0]): float(w[1]) for w in map(str.split, done.stdout.splitlines()) if w and w[0].isdigit()}
             error = np.array([says[b] / us - 1 for b, us in zip(rows.bytes, rows.us)])
             large = rows.bytes.values >= 1 << 20

@@ -20,7 +20,20 @@ from typing import TYPE_CHECKING, Any
 from maya.installation import MayaError, program
 
 __version__ = "0.2.0"
-__all__ = ["MayaError", "Run", "clusters", "compare", "estimate", "gpus", "net", "open", "predict", "program", "run", "search"]
+__all__ = [
+    "MayaError",
+    "Run",
+    "clusters",
+    "compare",
+    "estimate",
+    "gpus",
+    "net",
+    "open",
+    "predict",
+    "program",
+    "run",
+    "search",
+]
 
 if TYPE_CHECKING:
     from maya.api import Run, clusters, compare, estimate, gpus, net, open, predict, run

@@ -34,7 +34,9 @@ class Run:
     def __init__(self, directory: PathLike, exit_code: int | None = None):
         self.directory = pathlib.Path(directory)
         if not self.directory.is_dir():
-            raise MayaError(f"{self.directory}: no such run directory; `maya run --out {self.directory} -- COMMAND` makes one")
+            raise MayaError(
+                f"{self.directory}: no such run directory; `maya run --out {self.directory} -- COMMAND` makes one"
+            )
         self._exit_code = exit_code
 
     @property
@@ -98,10 +100,23 @@ def open(directory: PathLike) -> Run:
     return Run(directory)
 
 
-def run(command: Sequence[str], cluster: str = "dgx-h100", out: PathLike | None = None, *, ranks: str | None = None,
-        stop_after: int | str | None = None, steps: int | str | None = None, nodes: int | None = None, stacks: bool = False,
-        set: Mapping[str, Any] | None = None, options: Sequence[str] = (), env: Mapping[str, str] | None = None,
-        check: bool = True, quiet: bool = False, **environment: str) -> Run:
+def run(
+    command: Sequence[str],
+    cluster: str = "dgx-h100",
+    out: PathLike | None = None,
+    *,
+    ranks: str | None = None,
+    stop_after: int | str | None = None,
+    steps: int | str | None = None,
+    nodes: int | None = None,
+    stacks: bool = False,
+    set: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    check: bool = True,
+    quiet: bool = False,
+    **environment: str,
+) -> Run:
     """Runs a training command on an emulated cluster and predicts its step.
 
     The output of the command is shown as it is written, unless `quiet`. If the command fails, MayaError is raised,
@@ -197,11 +212,23 @@ def estimate(op: str, gpu: str = "h100-sxm", calibration: PathLike | None = None
     """
     words = [*op.split(), *(f"{key}={value}" for key, value in keys.items())]
     answer = engine.ask("estimate", op=words, gpu=gpu, calibration=os.path.abspath(calibration) if calibration else "")
-    return Estimate(answer["op"], answer["gpu"], answer["predicted_us"], answer["low_us"], answer["high_us"], answer["origin"],
-                    answer["tflops"], answer["gbps"], answer["peak_share"], answer["warning"])
+    return Estimate(
+        answer["op"],
+        answer["gpu"],
+        answer["predicted_us"],
+        answer["low_us"],
+        answer["high_us"],
+        answer["origin"],
+        answer["tflops"],
+        answer["gbps"],
+        answer["peak_share"],
+        answer["warning"],
+    )
 
 
-def net(cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, set: Mapping[str, Any] | None = None) -> NetTable:
+def net(
+    cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, set: Mapping[str, Any] | None = None
+) -> NetTable:
     """Predicts times and bandwidths of a collective, like `maya net`.
 
     >>> table = maya.net("dgx-h100:2", "all_reduce", "1MB..4MB")
@@ -278,7 +305,9 @@ def _ran_out(run: Run) -> bool:
 
 def _new_directory(command: Sequence[str]) -> pathlib.Path:
     scripts = [pathlib.Path(w).stem for w in command if str(w).endswith((".py", ".sh"))]
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", scripts[0] if scripts else pathlib.Path(command[0]).stem) if command else "run"
+    name = (
+        re.sub(r"[^A-Za-z0-9_.-]", "-", scripts[0] if scripts else pathlib.Path(command[0]).stem) if command else "run"
+    )
     base = pathlib.Path("maya-runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
     folder, again = base, 2
     while folder.exists():
@@ -289,8 +318,9 @@ def _new_directory(command: Sequence[str]) -> pathlib.Path:
 def _perform(words: list[str], environment: Mapping[str, str], quiet: bool) -> tuple[int, str]:
     """Returns the exit code and the last line that Maya wrote to stderr. Output goes to Python's sys.stdout and
     sys.stderr, so that a notebook shows it."""
-    process = subprocess.Popen(words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace")
+    process = subprocess.Popen(
+        words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
     last = ""
     try:
         assert process.stdout

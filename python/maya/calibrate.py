@@ -25,7 +25,19 @@ from maya import MayaError, program
 
 DTYPES = {"float": "f32", "double": "f64", "c10::Half": "f16", "c10::BFloat16": "bf16", "c10::Float8_e4m3fn": "f8e4m3",
           "c10::Float8_e5m2": "f8e5m2", "long int": "i64", "int": "i32", "bool": "bool", "unsigned char": "u8"}
-SIZES = {"f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "i64": 8, "i32": 4, "bool": 1, "u8": 1}
+SIZES = {
+    "f64": 8,
+    "f32": 4,
+    "tf32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+    "i64": 8,
+    "i32": 4,
+    "bool": 1,
+    "u8": 1,
+}
 
 
 class Sample:
@@ -102,9 +114,23 @@ def conv_sample(name, dims, types, kernels):
     return x, w, DTYPES.get(types[0] if types else "float", "f32")
 
 
-POINTWISE = {"aten::add": 2, "aten::add_": 2, "aten::mul": 2, "aten::mul_": 2, "aten::sub": 2, "aten::div": 2, "aten::relu": 1,
-             "aten::relu_": 1, "aten::clamp_min": 1, "aten::clamp_min_": 1, "aten::gelu": 1, "aten::threshold_backward": 2,
-             "aten::sigmoid": 1, "aten::tanh": 1, "aten::silu": 1}
+POINTWISE = {
+    "aten::add": 2,
+    "aten::add_": 2,
+    "aten::mul": 2,
+    "aten::mul_": 2,
+    "aten::sub": 2,
+    "aten::div": 2,
+    "aten::relu": 1,
+    "aten::relu_": 1,
+    "aten::clamp_min": 1,
+    "aten::clamp_min_": 1,
+    "aten::gelu": 1,
+    "aten::threshold_backward": 2,
+    "aten::sigmoid": 1,
+    "aten::tanh": 1,
+    "aten::silu": 1,
+}
 
 
 def pointwise_sample(name, dims, types, kernels):
@@ -120,7 +146,9 @@ def pointwise_sample(name, dims, types, kernels):
     size = SIZES.get(dtype, 4)
     read, written = elements * size * len(tensors), elements * size
     words = dict(op="pointwise", elements=elements, bytes_read=read, bytes_written=written, dtype=dtype)
-    text = f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={len(tensors)} dtype={dtype}"
+    text = (
+        f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={len(tensors)} dtype={dtype}"
+    )
     return "memory.pointwise", words, text
 
 
@@ -144,12 +172,26 @@ def from_geometry(profile, kernel, grid, block, time_us):
     if "vectorized_elementwise_kernel<4" not in kernel or not grid:
         return
     elements = product(grid) * product(block) * 4
-    inputs = 2 if re.search(r"CUDAFunctor_add|BinaryFunctor|MulFunctor, at::detail::Array<char\*, 3>|Array<char\*, 3>", kernel) else 1
+    inputs = (
+        2
+        if re.search(r"CUDAFunctor_add|BinaryFunctor|MulFunctor, at::detail::Array<char\*, 3>|Array<char\*, 3>", kernel)
+        else 1
+    )
     size = 2 if re.search(r"Half|BFloat16", kernel) else 4
     read, written = elements * size * inputs, elements * size
-    profile.add("memory.pointwise", dict(op="pointwise", elements=elements, bytes_read=read, bytes_written=written,
-                                         dtype="f16" if size == 2 else "f32"),
-                f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs}", time_us, exact=False)
+    profile.add(
+        "memory.pointwise",
+        dict(
+            op="pointwise",
+            elements=elements,
+            bytes_read=read,
+            bytes_written=written,
+            dtype="f16" if size == 2 else "f32",
+        ),
+        f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs}",
+        time_us,
+        exact=False,
+    )
 
 
 def read_trace(path):
@@ -158,7 +200,9 @@ def read_trace(path):
         with opener(path, "rb") as stream:
             trace = json.load(stream)
     except (EOFError, gzip.BadGzipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise MayaError(f"{path}: not a whole profiler trace ({error}); was the export cut off? export it again") from None
+        raise MayaError(
+            f"{path}: not a whole profiler trace ({error}); was the export cut off? export it again"
+        ) from None
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list):
         raise MayaError(f"{path}: no 'traceEvents'; expected a trace of torch.profiler (export_chrome_trace)")
@@ -182,7 +226,9 @@ def read_trace(path):
     if not kernels:
         raise MayaError(f"{path}: no GPU kernels in it; profile with ProfilerActivity.CUDA on a machine with a GPU")
     if (profile.gpu or "").startswith(("AMD", "Instinct")) or sum(k["name"].startswith("Cijk_") for k in kernels) > 5:
-        raise MayaError(f"{path}: recorded on another vendor's GPU ({profile.gpu or 'ROCm kernels'}); Maya models NVIDIA GPUs")
+        raise MayaError(
+            f"{path}: recorded on another vendor's GPU ({profile.gpu or 'ROCm kernels'}); Maya models NVIDIA GPUs"
+        )
     calls = collections.OrderedDict()  # a call of an op: the kernels it started
     for k in kernels:
         arguments = k.get("args") or {}
@@ -305,13 +351,26 @@ def predict(samples, gpu, calibration=None):
         raise MayaError(done.stderr.strip().splitlines()[-1])
     out = []
     for row in csv.DictReader(io.StringIO(done.stdout)):
-        out.append(float(row["predicted_us"]) if row["predicted_us"] and "check the unit" not in row["warning"] else None)
+        out.append(
+            float(row["predicted_us"]) if row["predicted_us"] and "check the unit" not in row["warning"] else None
+        )
     return out
 
 
-FAMILY_OF_WORD = {"gemm": "gemm.tensor", "linear": "gemm.tensor", "bmm": "gemm.tensor", "conv": "conv.tensor", "attention": "attention",
-                  "softmax": "memory.softmax_forward", "layer_norm": "memory.layer_norm_forward", "rms_norm": "memory.rms_norm_forward",
-                  "pointwise": "memory.pointwise", "add": "memory.pointwise", "mul": "memory.pointwise", "copy": "transfer"}
+FAMILY_OF_WORD = {
+    "gemm": "gemm.tensor",
+    "linear": "gemm.tensor",
+    "bmm": "gemm.tensor",
+    "conv": "conv.tensor",
+    "attention": "attention",
+    "softmax": "memory.softmax_forward",
+    "layer_norm": "memory.layer_norm_forward",
+    "rms_norm": "memory.rms_norm_forward",
+    "pointwise": "memory.pointwise",
+    "add": "memory.pointwise",
+    "mul": "memory.pointwise",
+    "copy": "transfer",
+}
 
 
 def learn(samples, predicted, least=5):
@@ -400,7 +459,9 @@ def main(arguments=None):
         merged = {}
         for p in profiles:
             for key, sample in p.samples.items():
-                merged.setdefault(key, Sample(sample.family, sample.words, sample.text, sample.exact)).times += sample.times
+                merged.setdefault(
+                    key, Sample(sample.family, sample.words, sample.text, sample.exact)
+                ).times += sample.times
         samples = list(merged.values())
         if not samples:
             raise MayaError("nothing to learn: no kernel could be tied to an op; profile with record_shapes=True")
@@ -417,7 +478,10 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(result, indent=2))
         return 0
-    print(f"{gpu}: {kernels} kernels, {100 * used:.0f} % of their time tied to ops" + ("" if shapes else " (no shapes: sizes from launch grids only)"))
+    print(
+        f"{gpu}: {kernels} kernels, {100 * used:.0f} % of their time tied to ops"
+        + ("" if shapes else " (no shapes: sizes from launch grids only)")
+    )
     show(learned)
     print(f"{result['exact']} ops measured exactly; wrote {options.out}")
     return 0

@@ -25,10 +25,31 @@ def html_of(names: list[str], predictions: list[dict]) -> str:
 
 
 def _needed(prediction: dict) -> dict:
-    keys = ("cluster", "gpu", "command", "world_size", "gpus", "settings", "step", "no_step", "breakdown_ms", "mfu", "throughput",
-            "memory", "out_of_memory", "cost", "ops", "families", "code", "memory_at_peak", "notes")
+    keys = (
+        "cluster",
+        "gpu",
+        "command",
+        "world_size",
+        "gpus",
+        "settings",
+        "step",
+        "no_step",
+        "breakdown_ms",
+        "mfu",
+        "throughput",
+        "memory",
+        "out_of_memory",
+        "cost",
+        "ops",
+        "families",
+        "code",
+        "memory_at_peak",
+        "notes",
+    )
     kept = {key: prediction.get(key) for key in keys}
-    kept["memory"] = [max(prediction.get("memory") or [{"peak_bytes": 0, "capacity_bytes": 0}], key=lambda m: m["peak_bytes"])]
+    kept["memory"] = [
+        max(prediction.get("memory") or [{"peak_bytes": 0, "capacity_bytes": 0}], key=lambda m: m["peak_bytes"])
+    ]
     return kept
 
 
@@ -36,13 +57,22 @@ def _table(names: list[str], predictions: list[dict]) -> str:
     """A table for browsers without JavaScript."""
     from maya.notebook import table
 
-    rows = [{"run": name, "cluster": p["cluster"], "step ms": (p.get("step") or {}).get("ms"),
-             **{k.replace("_", " ") + " ms": v for k, v in p["breakdown_ms"].items()}} for name, p in zip(names, predictions)]
+    rows = [
+        {
+            "run": name,
+            "cluster": p["cluster"],
+            "step ms": (p.get("step") or {}).get("ms"),
+            **{k.replace("_", " ") + " ms": v for k, v in p["breakdown_ms"].items()},
+        }
+        for name, p in zip(names, predictions)
+    ]
     return table(rows)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="maya compare", description="Compare predictions side by side in an HTML page")
+    parser = argparse.ArgumentParser(
+        prog="maya compare", description="Compare predictions side by side in an HTML page"
+    )
     parser.add_argument("runs", nargs="+", metavar="RUN")
     parser.add_argument("--html", required=True, metavar="FILE")
     options = parser.parse_args(arguments)

@@ -67,7 +67,9 @@ class TestRun(api.Run):
 
     def collectives(self, kind: str | None = None) -> Collectives:
         """The collectives of a step: count, total bytes and largest size. `kind` is all_reduce, all_gather …"""
-        calls = [c for g in self.prediction.raw.get("communicators", []) for c in g["calls"] if kind in (None, c["kind"])]
+        calls = [
+            c for g in self.prediction.raw.get("communicators", []) for c in g["calls"] if kind in (None, c["kind"])
+        ]
         return Collectives(sum(c["count"] for c in calls), sum(c["count"] * c["bytes"] for c in calls),
                            max((c["bytes"] for c in calls), default=0))
 
@@ -112,12 +114,24 @@ def _perform(request_config: Any, item: Any, folder: pathlib.Path, ranks: int, w
     per_node = _gpus_per_node(cluster)
     if ranks > per_node:
         if ranks % per_node:
-            raise pytest.UsageError(f"{item.nodeid}: {ranks} GPUs are no whole number of nodes of {cluster} ({per_node} each)")
-        launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={per_node}", f"--nnodes={ranks // per_node}",
-                    "--node-rank=0"]
-    run = api.run([*launcher, *words], cluster=cluster.split(":")[0] if ranks > per_node else cluster, out=folder, check=False)
+            raise pytest.UsageError(
+                f"{item.nodeid}: {ranks} GPUs are no whole number of nodes of {cluster} ({per_node} each)"
+            )
+        launcher = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            f"--nproc-per-node={per_node}",
+            f"--nnodes={ranks // per_node}",
+            "--node-rank=0",
+        ]
+    run = api.run(
+        [*launcher, *words], cluster=cluster.split(":")[0] if ranks > per_node else cluster, out=folder, check=False
+    )
     if run.exit_code:
-        raise AssertionError(f"the ranks ended with code {run.exit_code}; their output is above, the recording in {folder}")
+        raise AssertionError(
+            f"the ranks ended with code {run.exit_code}; their output is above, the recording in {folder}"
+        )
     found = TestRun(folder, run.exit_code)
     _check_limits(item, found)
     return found
@@ -138,9 +152,13 @@ def _check_limits(item: Any, run: TestRun) -> None:
     prediction = run.prediction
     step, peak = marker.kwargs.get("step_ms"), marker.kwargs.get("peak_gib")
     if step is not None:
-        assert prediction.step and prediction.step.ms <= step, f"a step takes {prediction.step_ms} ms, the limit is {step}"
+        assert prediction.step and prediction.step.ms <= step, (
+            f"a step takes {prediction.step_ms} ms, the limit is {step}"
+        )
     if peak is not None:
-        assert prediction.peak_bytes <= peak * 2**30, f"{prediction.peak_bytes / 2**30:.2f} GiB at the peak, the limit is {peak}"
+        assert prediction.peak_bytes <= peak * 2**30, (
+            f"{prediction.peak_bytes / 2**30:.2f} GiB at the peak, the limit is {peak}"
+        )
 
 
 @pytest.fixture
@@ -167,8 +185,10 @@ def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
     if "maya_ranks" in pyfuncitem.fixturenames:
         return None
     if pyfuncitem._fixtureinfo.argnames:
-        raise pytest.UsageError(f"{pyfuncitem.nodeid}: a test that runs on the ranks themselves cannot have fixtures "
-                                f"({', '.join(pyfuncitem._fixtureinfo.argnames)}); start a script with maya_ranks instead")
+        raise pytest.UsageError(
+            f"{pyfuncitem.nodeid}: a test that runs on the ranks themselves cannot have fixtures "
+            f"({', '.join(pyfuncitem._fixtureinfo.argnames)}); start a script with maya_ranks instead"
+        )
     name = ".".join(pyfuncitem.getmodpath().split("."))
     folder = pyfuncitem.config._tmp_path_factory.mktemp("maya", numbered=True)
     script = folder / "rank.py"

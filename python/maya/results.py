@@ -168,20 +168,33 @@ class Prediction:
 
         if not isinstance(data, dict) or data.get("version") != 1:
             version = data.get("version") if isinstance(data, dict) else None
-            raise MayaError(f"this is not a prediction of version 1 (version {version!r}); make it anew with `maya predict RUN`")
+            raise MayaError(
+                f"this is not a prediction of version 1 (version {version!r}); create it again with `maya predict RUN`"
+            )
         return cls(
-            cluster=data["cluster"], gpu=data.get("gpu", ""), command=data.get("command", ""),
-            world_size=data["world_size"], gpus=data.get("gpus", data["world_size"]),
-            step=_made(Step, data.get("step")), no_step=data.get("no_step"),
+            cluster=data["cluster"],
+            gpu=data.get("gpu", ""),
+            command=data.get("command", ""),
+            world_size=data["world_size"],
+            gpus=data.get("gpus", data["world_size"]),
+            step=_made(Step, data.get("step")),
+            no_step=data.get("no_step"),
             breakdown=_made(Breakdown, data.get("breakdown_ms") or {}),
-            flops_per_step=data.get("flops_per_step", 0), mfu=data.get("mfu"),
+            flops_per_step=data.get("flops_per_step", 0),
+            mfu=data.get("mfu"),
             throughput=_made(Throughput, data.get("throughput")),
             memory=[_made(RankMemory, m) for m in data.get("memory", [])],
             out_of_memory=_made(OutOfMemory, data.get("out_of_memory")),
-            cost=_made(Cost, data.get("cost") or {}), coverage=_made(Coverage, data.get("coverage") or {}),
-            ops=[_made(Op, o) for o in data.get("ops", [])], families=[_made(Family, f) for f in data.get("families", [])],
-            notes=list(data.get("notes", [])), settings=dict(data.get("settings", {})), raw=data, run=run,
-            question=question or {})
+            cost=_made(Cost, data.get("cost") or {}),
+            coverage=_made(Coverage, data.get("coverage") or {}),
+            ops=[_made(Op, o) for o in data.get("ops", [])],
+            families=[_made(Family, f) for f in data.get("families", [])],
+            notes=list(data.get("notes", [])),
+            settings=dict(data.get("settings", {})),
+            raw=data,
+            run=run,
+            question=question or {},
+        )
 
     @property
     def step_ms(self) -> float | None:
@@ -269,8 +282,14 @@ class Timeline:
         columns, ops, ranks, steps = data["spans"], data["ops"], data["ranks"], data["steps"]
         nothing = {"kind": "host_function", "name": "", "work": ""}
         spans = []
-        for c, stream, op, issue, start, end in zip(columns["class"], columns["stream"], columns["op"], columns["issue_us"],
-                                                    columns["start_us"], columns["end_us"]):
+        for c, stream, op, issue, start, end in zip(
+            columns["class"],
+            columns["stream"],
+            columns["op"],
+            columns["issue_us"],
+            columns["start_us"],
+            columns["end_us"],
+        ):
             what = ops[op] if op >= 0 else nothing
             step = next((k for k, s in enumerate(steps) if s["start_us"] <= start < s["end_us"]), None)
             spans.append(Span(ranks[c], stream, what["kind"], what["name"], what["work"], issue, start, end, step))

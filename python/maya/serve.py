@@ -25,8 +25,10 @@ from maya.installation import MayaError
 PAGE = pathlib.Path(__file__).with_name("serve_page.html")
 DEEPEST = 4  # folders below DIR that are looked at
 # Pages have their script and style inside and may load nothing, from here or anywhere else.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'; " \
-         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -67,7 +69,10 @@ class Folder:
             for folder, kind in self._find(self.root, 0):
                 name = os.path.relpath(folder, self.root)
                 seen.add(name)
-                stamp = [_stamp(os.path.join(folder, f)) for f in ("prediction.json", "run.toml", "results.json", "study.journal")]
+                stamp = [
+                    _stamp(os.path.join(folder, f))
+                    for f in ("prediction.json", "run.toml", "results.json", "study.journal")
+                ]
                 with self._lock:
                     old = self._known.get(name)
                 if old is None or old[0] != stamp:
@@ -89,7 +94,11 @@ class Folder:
         if "search.json" in names:
             yield folder, "search"  # its trials are shown within it
             return
-        if "run.toml" in names or "prediction.json" in names or any(n.startswith("rank-") and n.endswith(".maya") for n in names):
+        if (
+            "run.toml" in names
+            or "prediction.json" in names
+            or any(n.startswith("rank-") and n.endswith(".maya") for n in names)
+        ):
             yield folder, "run"
             return
         if depth < DEEPEST:
@@ -109,8 +118,12 @@ def _stamp(path: str) -> Any:
 def run_entry(folder: str | pathlib.Path) -> dict:
     """A row of the list. It says if a run is in progress, has no prediction, is damaged or of a newer version."""
     text = _read(folder, "run.toml")
-    entry: dict[str, Any] = {"state": "no prediction", "started": _toml(text, "started"), "cluster": _toml(text, "cluster"),
-                             "command": _toml(text, "command")}
+    entry: dict[str, Any] = {
+        "state": "no prediction",
+        "started": _toml(text, "started"),
+        "cluster": _toml(text, "cluster"),
+        "command": _toml(text, "command"),
+    }
     if text and not _toml(text, "ended"):
         entry["state"] = "running"
     prediction = _read(folder, "prediction.json")
@@ -123,9 +136,19 @@ def run_entry(folder: str | pathlib.Path) -> dict:
         memory = max((m["peak_bytes"] for m in p.get("memory", [])), default=0)
         throughput = p.get("throughput") or {}
         state = "out of memory" if p.get("out_of_memory") else "ok" if p.get("step") else "no step"
-        return {**entry, "state": state, "command": p.get("command"), "cluster": p.get("cluster"), "gpus": p.get("gpus"),
-                "step_ms": (p.get("step") or {}).get("ms"), "per_second": throughput.get("per_second"), "unit": throughput.get("unit"),
-                "mfu": p.get("mfu"), "memory": memory, "usd": (p.get("cost") or {}).get("usd_per_step")}
+        return {
+            **entry,
+            "state": state,
+            "command": p.get("command"),
+            "cluster": p.get("cluster"),
+            "gpus": p.get("gpus"),
+            "step_ms": (p.get("step") or {}).get("ms"),
+            "per_second": throughput.get("per_second"),
+            "unit": throughput.get("unit"),
+            "mfu": p.get("mfu"),
+            "memory": memory,
+            "usd": (p.get("cost") or {}).get("usd_per_step"),
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
         return {**entry, "state": "damaged prediction.json"}
 
@@ -207,7 +230,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/":
             self._html(PAGE.read_text())
         elif path == "/api/runs":
-            self._json({"folder": self.folder.root.name, "runs": self.folder.entries(), "scanning": self.folder.scanning})
+            self._json(
+                {"folder": self.folder.root.name, "runs": self.folder.entries(), "scanning": self.folder.scanning}
+            )
         elif path == "/api/clusters":
             self._json({"clusters": [c["name"] for c in api.clusters()], "gpus": [g["name"] for g in api.gpus()]})
         elif path == "/api/predict":
@@ -293,21 +318,30 @@ def make_server(folder: str | os.PathLike, host: str = "127.0.0.1", port: int = 
     try:
         server = http.server.ThreadingHTTPServer((host, port), handler)
     except OSError as problem:
-        raise MayaError(f"cannot listen on {host}:{port} ({problem.strerror or problem}); choose another port with --port") from None
+        raise MayaError(
+            f"cannot listen on {host}:{port} ({problem.strerror or problem}); choose another port with --port"
+        ) from None
     server.daemon_threads = True
     return server
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="maya serve", description="Local web view over a folder of runs and searches",
-                                     epilog="Nothing is written. Other machines reach it only with --host, and need the token.")
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder with runs and searches (default: this one)")
+    parser = argparse.ArgumentParser(
+        prog="maya serve",
+        description="Local web view over a folder of runs and searches",
+        epilog="Nothing is written. Other machines reach it only with --host, and need the token.",
+    )
+    parser.add_argument(
+        "folder", nargs="?", default=".", metavar="DIR", help="folder with runs and searches (default: this one)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=8421, help="port (default: 8421; 0: any free one)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     options = parser.parse_args(arguments)
     if not os.path.isdir(options.folder):
-        print(f"maya: {options.folder}: no such folder; name one that holds runs, for example maya-runs", file=sys.stderr)
+        print(
+            f"maya: {options.folder}: no such folder; name one that holds runs, for example maya-runs", file=sys.stderr
+        )
         return 1
     token = None if options.host in LOOPBACK else secrets.token_urlsafe(24)
     try:

@@ -51,7 +51,14 @@ class Recording:
     """A recording by `maya run` from which one or several cases are predicted."""
 
     def __init__(self, name, command, cluster, python, root, environment, patience, ranks, at_once):
-        self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = name, command, cluster, python, ranks, at_once
+        self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = (
+            name,
+            command,
+            cluster,
+            python,
+            ranks,
+            at_once,
+        )
         self.root, self.environment, self.patience = root, environment, patience
 
     def words(self):
@@ -109,8 +116,17 @@ def load(path, options):
     recorded_on = table.get("record_on", cluster)
 
     def recording(name, command):
-        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600), table.get("ranks", "all"),
-                         table.get("at_once"))
+        return Recording(
+            name,
+            command,
+            recorded_on,
+            python,
+            options.root,
+            environment,
+            table.get("patience", 600),
+            table.get("ranks", "all"),
+            table.get("at_once"),
+        )
 
     if "rows" not in table:
         ms = milliseconds(table["measured"], table["unit"], table.get("per_step"))
@@ -138,7 +154,19 @@ def load(path, options):
         steps = row["spec"] if table.get("steps", "spec") == "spec" else table["steps"]
         own = settings + [f"{k}={row[k]}" for k in row if "." in k]
         name = f"{path.stem}/{row['spec']}" + (f" {row['cluster']}" if "cluster" in row else "")
-        cases.append(Case(name, of_spec[row["spec"]], ms, row.get("cluster", cluster), own, steps, path, table, row.get("micro_batches")))
+        cases.append(
+            Case(
+                name,
+                of_spec[row["spec"]],
+                ms,
+                row.get("cluster", cluster),
+                own,
+                steps,
+                path,
+                table,
+                row.get("micro_batches"),
+            )
+        )
         # A sweep names the rows by a pattern, or those up to a name in the alphabet.
         pattern, last = table.get("seen_rows"), table.get("seen_until")
         if (pattern and re.search(pattern, row["spec"])) or (last and row["spec"] <= last):
@@ -149,20 +177,41 @@ def load(path, options):
 def record(recording, directory, quiet):
     """Runs the command. Returns an error message, or None."""
     log = directory.with_suffix(".log")
-    command = [program(), "run", "--cluster", recording.cluster, "--out", str(directory), "--no-predict", "--quiet",
-               "--ranks", recording.ranks, *(["--at-once", str(recording.at_once)] if recording.at_once else []), "--", *recording.words()]
+    command = [
+        program(),
+        "run",
+        "--cluster",
+        recording.cluster,
+        "--out",
+        str(directory),
+        "--no-predict",
+        "--quiet",
+        "--ranks",
+        recording.ranks,
+        *(["--at-once", str(recording.at_once)] if recording.at_once else []),
+        "--",
+        *recording.words(),
+    ]
     if not quiet:
         print(f"recording {directory.name}", file=sys.stderr, flush=True)
     began = time.monotonic()
     with log.open("w") as output:
         try:
-            code = subprocess.run(command, cwd=recording.root, env={**os.environ, **recording.environment}, stdout=output,
-                                  stderr=subprocess.STDOUT, timeout=recording.patience).returncode
+            code = subprocess.run(
+                command,
+                cwd=recording.root,
+                env={**os.environ, **recording.environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=recording.patience,
+            ).returncode
         except subprocess.TimeoutExpired:
             return f"not recorded within {recording.patience} s; see {log}"
     if code or not list(directory.glob("rank-*.maya")):
         return f"the command ended with code {code}; see {log}"
-    (directory / "validated.json").write_text(json.dumps({"seconds": time.monotonic() - began, "command": recording.command}))
+    (directory / "validated.json").write_text(
+        json.dumps({"seconds": time.monotonic() - began, "command": recording.command})
+    )
     return None
 
 
@@ -198,12 +247,19 @@ def predict(case, directory, extra):
     except MayaError as error:
         return {"problem": str(error)}
     step, coverage = prediction["step"], prediction["coverage"]
-    return {"predicted_ms": step["ms"], "low_ms": step["low_ms"], "high_ms": step["high_ms"],
-            "error": step["ms"] / case.measured_ms - 1, "inside": step["low_ms"] <= case.measured_ms <= step["high_ms"],
-            "breakdown_ms": prediction["breakdown_ms"], "peak_bytes": max((m["peak_bytes"] for m in prediction["memory"]), default=0),
-            "reserved_bytes": max((m["reserved_bytes"] for m in prediction["memory"]), default=0),
-            "coverage": {k: coverage[k] for k in ("measured", "fitted", "first_principles")},
-            "unknown": len(coverage["unknown_kernels"]), "unimplemented": len(coverage["unimplemented_calls"])}
+    return {
+        "predicted_ms": step["ms"],
+        "low_ms": step["low_ms"],
+        "high_ms": step["high_ms"],
+        "error": step["ms"] / case.measured_ms - 1,
+        "inside": step["low_ms"] <= case.measured_ms <= step["high_ms"],
+        "breakdown_ms": prediction["breakdown_ms"],
+        "peak_bytes": max((m["peak_bytes"] for m in prediction["memory"]), default=0),
+        "reserved_bytes": max((m["reserved_bytes"] for m in prediction["memory"]), default=0),
+        "coverage": {k: coverage[k] for k in ("measured", "fitted", "first_principles")},
+        "unknown": len(coverage["unknown_kernels"]),
+        "unimplemented": len(coverage["unimplemented_calls"]),
+    }
 
 
 def run(cases, options):
@@ -225,9 +281,16 @@ def run(cases, options):
         failures = dict.fromkeys(todo, "not recorded yet")
 
     def result(case):
-        found = {"id": case.id, "set": case.set, "seen": case.seen, "measured_ms": case.measured_ms, "cluster": case.cluster,
-                 "torch": versions[case.recording.python]["torch"], "asked_torch": str(case.table.get("environment", {}).get("torch", "")),
-                 "directory": str(places[case])}
+        found = {
+            "id": case.id,
+            "set": case.set,
+            "seen": case.seen,
+            "measured_ms": case.measured_ms,
+            "cluster": case.cluster,
+            "torch": versions[case.recording.python]["torch"],
+            "asked_torch": str(case.table.get("environment", {}).get("torch", "")),
+            "directory": str(places[case]),
+        }
         problem = failures.get(places[case].name)
         return {**found, **({"problem": problem} if problem else predict(case, places[case], options.extra))}
 
@@ -264,31 +327,56 @@ def show(results):
         if "problem" in r:
             print(f"{r['id']:44s} {r['measured_ms']:7.1f} ms  {r['problem']}")
             continue
-        print(f"{r['id']:44s} {r['measured_ms']:7.1f} ms {r['predicted_ms']:7.1f} ms {100 * r['error']:+7.1f}%  "
-              f"{r['low_ms']:8.1f} – {r['high_ms']:8.1f}  {'  ' if r['inside'] else '* '} "
-              f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):4.0f} %" + (f", {r['unknown']} unknown kernels" if r["unknown"] else ""))
+        print(
+            f"{r['id']:44s} {r['measured_ms']:7.1f} ms {r['predicted_ms']:7.1f} ms {100 * r['error']:+7.1f}%  "
+            f"{r['low_ms']:8.1f} – {r['high_ms']:8.1f}  {'  ' if r['inside'] else '* '} "
+            f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):4.0f} %"
+            + (f", {r['unknown']} unknown kernels" if r["unknown"] else "")
+        )
     for name in dict.fromkeys(r["set"] for r in results):
         s = summary([r for r in results if r["set"] == name])
         if s:
-            print(f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th {percent(s['p90'])}, worst "
-                  f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the interval: {percent(s['inside'])}"
-                  + (f"; {s['failed']} without a result" if s["failed"] else ""))
+            print(
+                f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th {percent(s['p90'])}, worst "
+                f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the interval: {percent(s['inside'])}"
+                + (f"; {s['failed']} without a result" if s["failed"] else "")
+            )
 
 
 def main(arguments=None):
     tree = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(prog="maya validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="names or files of cases and sweeps; default: those of --set")
-    parser.add_argument("--set", choices=["quick", "all"], default="quick", dest="which", help="quick: single cases of one GPU; all: every case and sweep")
+    parser = argparse.ArgumentParser(
+        prog="maya validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="names or files of cases and sweeps; default: those of --set"
+    )
+    parser.add_argument(
+        "--set",
+        choices=["quick", "all"],
+        default="quick",
+        dest="which",
+        help="quick: single cases of one GPU; all: every case and sweep",
+    )
     parser.add_argument("--rows", type=int, help="at most so many rows of a sweep, spread over it")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=pathlib.Path, default=tree / "validation", help="holds cases/ and sweeps/")
-    parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("maya-runs/validate"), help="where the recordings are kept")
-    parser.add_argument("--python", action="append", default=[], metavar="[VERSION=]PATH", help="interpreter to run cases with, or those measured with this torch")
+    parser.add_argument(
+        "--runs", type=pathlib.Path, default=pathlib.Path("maya-runs/validate"), help="where the recordings are kept"
+    )
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="[VERSION=]PATH",
+        help="interpreter to run cases with, or those measured with this torch",
+    )
     parser.add_argument("--fresh", action="store_true", help="record again")
     parser.add_argument("--no-record", action="store_true", help="only what is recorded already")
     parser.add_argument("--calibration", help="file of `maya calibrate`")
-    parser.add_argument("--what-if", action="append", default=[], metavar="KEY=VALUE", help="as `maya predict --set`, for every case")
+    parser.add_argument(
+        "--what-if", action="append", default=[], metavar="KEY=VALUE", help="as `maya predict --set`, for every case"
+    )
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE.md", help="write the tables of the documentation")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -325,8 +413,19 @@ def main(arguments=None):
 
         options.write.write_text(validate_report.page(chosen, results))
     if options.json:
-        print(json.dumps({"level": LEVEL, "summary": {n: summary([r for r in results if r["set"] == n]) for n in dict.fromkeys(r["set"] for r in results)},
-                          "results": results}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "level": LEVEL,
+                    "summary": {
+                        n: summary([r for r in results if r["set"] == n])
+                        for n in dict.fromkeys(r["set"] for r in results)
+                    },
+                    "results": results,
+                },
+                indent=1,
+            )
+        )
     else:
         show(results)
     return 1 if all("problem" in r for r in results) else 0

@@ -33,7 +33,13 @@ def test_an_active_environment_and_a_named_command_go_before(maya, tmp_path):
     (tmp_path / "bin/python").symlink_to("/usr/bin/python3")
     done = maya("doctor", VIRTUAL_ENV=str(tmp_path))
     assert "(the active virtual environment)" in done.stdout
-    done = maya("doctor", "torchrun", "train.py", VIRTUAL_ENV=str(tmp_path), PATH=f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin")
+    done = maya(
+        "doctor",
+        "torchrun",
+        "train.py",
+        VIRTUAL_ENV=str(tmp_path),
+        PATH=f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin",
+    )
     assert "(of torchrun)" in done.stdout
 
 

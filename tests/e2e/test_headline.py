@@ -138,8 +138,15 @@ def test_a_rank_that_fails_leaves_the_steps_all_ranks_completed(tmp_path):
 
 def test_ctrl_c_leaves_the_steps_all_ranks_completed(tmp_path):
     flag = tmp_path / "trained"
-    job = subprocess.Popen(spawned(tmp_path, str(flag)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-                           env={**os.environ, "MASTER_PORT": "29714"}, start_new_session=True)
+    job = subprocess.Popen(
+        spawned(tmp_path, str(flag)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "MASTER_PORT": "29714"},
+        start_new_session=True,
+    )
     deadline = time.time() + 240
     while time.time() < deadline and not flag.exists() and job.poll() is None:
         time.sleep(0.2)

@@ -123,7 +123,11 @@ def test_nvidia_smi_knows_what_monitors_ask(run):
 
 
 def test_nvidia_smi_and_torch_agree(run):
-    done = run("sh", "-c", f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = torch.cuda.get_device_properties(3); print(p.uuid, p.name)'")
+    done = run(
+        "sh",
+        "-c",
+        f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = torch.cuda.get_device_properties(3); print(p.uuid, p.name)'",
+    )
     assert done.code == 0, done.stderr
     lines = done.stdout.splitlines()
     uuid, name = lines[8].split(maxsplit=1)
@@ -155,8 +159,12 @@ def test_sigterm_reaches_the_command(tmp_path):
 
 def test_the_command_outlives_a_killed_launcher(tmp_path):
     marker = tmp_path / "marker"
-    process = subprocess.Popen([MAYA, "run", "--out", str(tmp_path / "r"), "--", "sh", "-c", f"echo ready; sleep 1; touch {marker}"],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [MAYA, "run", "--out", str(tmp_path / "r"), "--", "sh", "-c", f"echo ready; sleep 1; touch {marker}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stdout.readline() == "ready\n"
     process.kill()
     process.wait()

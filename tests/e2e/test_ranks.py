@@ -42,7 +42,9 @@ def test_a_list_that_is_none(maya):
     done = maya("run", "--ranks", "2-1", "--", "true")
     assert done.returncode == 2
     assert "--ranks 2-1: expected `all`, `unique` or ranks as 0-3,8,16-56/8" in done.stderr
-    done = maya("run", "--ranks", "8", "--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "8", "t.py")
+    done = maya(
+        "run", "--ranks", "8", "--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "8", "t.py"
+    )
     assert done.returncode == 2
     assert "there is no rank 8: the command starts 8 (1 × 8)" in done.stderr
 
@@ -82,7 +84,16 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     """1,024 ranks: nothing but one of each pipeline stage runs, and the others take its place."""
     script = tmp_path / "pipeline.py"
     script.write_text(PIPELINE)
-    done = run("torchrun", "--nnodes", "128", "--nproc-per-node", "8", str(script), cluster="dgx-h100", options=("--ranks", "unique"))
+    done = run(
+        "torchrun",
+        "--nnodes",
+        "128",
+        "--nproc-per-node",
+        "8",
+        str(script),
+        cluster="dgx-h100",
+        options=("--ranks", "unique"),
+    )
     assert done.code == 0, done.stderr
     assert "ranks 0, 256, 512, 768 run" in done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 256, 512, 768)]
@@ -90,7 +101,10 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     prediction = done.prediction
     assert prediction["world_size"] == 1024 and prediction["step"]["ms"] > 0
     notes = " ".join(prediction["notes"])
-    assert "4 of 1024 ranks were recorded; each other rank is taken to do what the one at its place of the grid, 2 × 128 × 4" in notes
+    assert (
+        "4 of 1024 ranks were recorded; each other rank is taken to do what the one at its place of the grid, 2 × 128 × 4"
+        in notes
+    )
     assert "not recorded (" not in notes
 
 
@@ -155,7 +169,9 @@ dist.destroy_process_group()
 def test_groups_on_the_cpu_are_made_of_the_ranks_that_run(run, tmp_path):
     """Gloo would wait for absent members for ever. Their values are those of the nearest rank below that runs."""
     (tmp_path / "gloo.py").write_text(GLOO)
-    done = run("torchrun", "--nproc-per-node", "4", str(tmp_path / "gloo.py"), options=("--ranks", "0,3", "--no-predict"))
+    done = run(
+        "torchrun", "--nproc-per-node", "4", str(tmp_path / "gloo.py"), options=("--ranks", "0,3", "--no-predict")
+    )
     assert done.code == 0, done.stderr
     said = set(done.stdout.splitlines())
     for line in (
@@ -212,7 +228,8 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     (tmp_path / "start.sh").write_text(
         "set -e\necho looking for torchrun\n"
         f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 --node_rank=${{NODE_RANK:-0}} "
-        f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n")
+        f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n"
+    )
     done = run("bash", str(tmp_path / "start.sh"), cluster="dgx-h100:2", options=("--ranks", "unique", "--nodes", "2"))
     assert done.code == 0, done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 12, 4, 8)]
@@ -240,7 +257,9 @@ def test_a_rank_that_waits_says_where(run, tmp_path):
         "    import time; end = time.time() + 12\n"
         "    while time.time() < end: pass\n"
         "    os._exit(3)\n")
-    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    done = run(
+        "torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3"
+    )
     assert "maya: rank 0 has waited 3 s in new_group(backend='gloo'): " in done.stderr
     assert "wait.py:5, in <module>" in done.stderr
 
@@ -257,7 +276,15 @@ def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
 
 
 def test_a_gpu_that_the_node_does_not_have(run):
-    done = run("python", "-c", "import torch; torch.cuda.set_device(3)", cluster="a100-80gb-sxm", RANK="3", LOCAL_RANK="3", WORLD_SIZE="4")
+    done = run(
+        "python",
+        "-c",
+        "import torch; torch.cuda.set_device(3)",
+        cluster="a100-80gb-sxm",
+        RANK="3",
+        LOCAL_RANK="3",
+        WORLD_SIZE="4",
+    )
     assert done.code != 0
     assert "GPU 3 was asked for by rank 3, and this process sees 1 (a node of a100-80gb-sxm has 1)" in done.stderr
     assert "name a cluster with larger nodes" in done.stderr
@@ -291,7 +318,16 @@ def test_members_of_split_groups_are_those_of_the_program(run, tmp_path):
     """The busiest group crosses nodes here, which no guess from sizes and counts would find."""
     script = tmp_path / "split.py"
     script.write_text(SPLIT)
-    done = run("torchrun", "--nnodes", "2", "--nproc-per-node", "8", str(script), cluster="dgx-a100:2", options=("--ranks", "0"))
+    done = run(
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "8",
+        str(script),
+        cluster="dgx-a100:2",
+        options=("--ranks", "0"),
+    )
     assert done.code == 0, done.stderr
     took = {op["sizes"]: op["ms"] / op["count"] for op in done.prediction["ops"] if op["kind"] == "collective"}
     within, across = (next(ms for sizes, ms in took.items() if f"bytes={mib << 20} " in sizes) for mib in (4, 8))
@@ -329,7 +365,9 @@ def test_a_list_without_rank_0(run, tmp_path, ranks, back_end):
     has."""
     script = tmp_path / "train.py"
     script.write_text(WITHOUT_THE_FIRST)
-    done = run("torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end)
+    done = run(
+        "torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end
+    )
     assert done.code == 0, done.stderr
     assert [p.name for p in done.recordings] == [f"rank-{rank}.maya" for rank in ranks.split(",")]
     for rank in ranks.split(","):
@@ -374,6 +412,8 @@ def test_a_rank_that_waits_before_it_touches_the_device_says_where(run, tmp_path
         "end = time.time() + 12\n"
         "while time.time() < end: pass\n"
         "os._exit(3)\n")
-    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    done = run(
+        "torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3"
+    )
     assert "maya: rank 0 has waited 3 s in init_process_group(backend='gloo'): " in done.stderr
     assert "wait.py:3, in <module>" in done.stderr

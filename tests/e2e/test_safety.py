@@ -35,7 +35,9 @@ def test_a_second_run_waits_until_the_last_process_of_the_first_is_gone(run, tmp
     code = TOUCH + "; import time; time.sleep(600)"
     # subprocess closes inherited descriptors, as torchrun does: the process itself must hold the lock.
     start = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"]
-    launcher = subprocess.Popen([MAYA, "run", "--quiet", "--out", str(out), "--", *start], stdout=subprocess.PIPE, text=True)
+    launcher = subprocess.Popen(
+        [MAYA, "run", "--quiet", "--out", str(out), "--", *start], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert launcher.stdout.readline().strip() == "0"
         recording = next(out.glob("*.maya"))
@@ -63,8 +65,20 @@ def environment_of(pid):
 
 def test_secrets_do_not_reach_the_run_directory(run, tmp_path):
     secret = "hunter2hunter2"
-    done = run("python", "-c", "import torch; torch.ones(4, device='cuda') + 1", f"--token={secret}", "--password", secret,
-               cluster="h100-sxm", NVIDIA_API_KEY=secret, TORCH_SECRET=secret, NCCL_MY_TOKEN=secret, CUDA_PASSWORD=secret, NCCL_ALGO="Ring")
+    done = run(
+        "python",
+        "-c",
+        "import torch; torch.ones(4, device='cuda') + 1",
+        f"--token={secret}",
+        "--password",
+        secret,
+        cluster="h100-sxm",
+        NVIDIA_API_KEY=secret,
+        TORCH_SECRET=secret,
+        NCCL_MY_TOKEN=secret,
+        CUDA_PASSWORD=secret,
+        NCCL_ALGO="Ring",
+    )
     assert done.code == 0, done.stderr
     for path in done.out.rglob("*"):
         if path.is_file():
@@ -114,7 +128,11 @@ def test_text_of_a_recording_does_not_reach_the_terminal(run, maya):
             nvtx.nvtxRangePop()
         """)
     assert done.code == 0, done.stderr
-    for words in (("predict", str(done.out)), ("trace", str(done.out), "--format", "csv"), ("compare", str(done.out), str(done.out))):
+    for words in (
+        ("predict", str(done.out)),
+        ("trace", str(done.out), "--format", "csv"),
+        ("compare", str(done.out), str(done.out)),
+    ):
         shown = maya(*words)
         assert shown.returncode == 0, shown.stderr
         assert "\x1b" not in shown.stdout + shown.stderr and "\x07" not in shown.stdout
@@ -174,8 +192,12 @@ def test_a_cluster_name_cannot_hang_the_program(maya, tmp_path, cluster):
         cluster = str(tmp_path / "zero.toml")
     else:
         cluster = "x" * 100_000
-    done = subprocess.run([MAYA, "run", "--cluster", cluster, "--out", str(tmp_path / "r"), "--", "true"], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [MAYA, "run", "--cluster", cluster, "--out", str(tmp_path / "r"), "--", "true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode != 0 and len(done.stderr) < 2000
 
 

@@ -68,8 +68,28 @@ def test_stages_that_differ_are_found_and_run(run, tmp_path):
 def test_stages_that_take_turns_in_sending_all_run(run, tmp_path):
     """Even stages send before they receive, odd ones after it: five of them do not tell what the others do."""
     script = str(pathlib.Path(__file__).parents[2] / "validation/scripts/llama_3d.py")
-    words = ("torchrun", "--nproc-per-node", "8", script, "--layers", "8", "--width", "1024", "--heads", "8", "--inner", "2816",
-             "--vocabulary", "8192", "--pipeline", "8", "--micro-batches", "8", "--steps", "3")
+    words = (
+        "torchrun",
+        "--nproc-per-node",
+        "8",
+        script,
+        "--layers",
+        "8",
+        "--width",
+        "1024",
+        "--heads",
+        "8",
+        "--inner",
+        "2816",
+        "--vocabulary",
+        "8192",
+        "--pipeline",
+        "8",
+        "--micro-batches",
+        "8",
+        "--steps",
+        "3",
+    )
     whole = run(*words, out=tmp_path / "whole", timeout=600)
     part = run(*words, out=tmp_path / "part", options=("--ranks", "unique"), timeout=600)
     assert whole.code == 0 and part.code == 0, part.stderr

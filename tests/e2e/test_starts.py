@@ -51,7 +51,9 @@ def test_recordings_are_the_same(both, maya, starts):
     plain, forked = both(*TRAIN, record_only=False)
     assert plain.code == 0 and forked.code == 0, forked.stderr
     # Nothing that a template read while it imported torch kept it from becoming a rank.
-    refusals = [line for log in starts.glob("*.log") for line in log.read_text().splitlines() if "other variables" in line]
+    refusals = [
+        line for log in starts.glob("*.log") for line in log.read_text().splitlines() if "other variables" in line
+    ]
     assert not refusals
 
     def asked(done):
@@ -136,9 +138,25 @@ signal.signal(signal.SIGTERM, lambda *_: (print("asked to end", flush=True), sys
 print("pid", os.getpid(), flush=True)
 time.sleep(60)
 """
-    run = subprocess.Popen([MAYA, "run", "--start", "forked", "--quiet", "--no-predict", "--out", str(tmp_path / "run"), "--", sys.executable,
-                            script(tmp_path, text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           env={**os.environ, "MAYA_START_DIR": str(starts)})
+    run = subprocess.Popen(
+        [
+            MAYA,
+            "run",
+            "--start",
+            "forked",
+            "--quiet",
+            "--no-predict",
+            "--out",
+            str(tmp_path / "run"),
+            "--",
+            sys.executable,
+            script(tmp_path, text),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MAYA_START_DIR": str(starts)},
+    )
     process = int(run.stdout.readline().split()[1])
     run.send_signal(signal.SIGTERM)
     out, _ = run.communicate(timeout=60)

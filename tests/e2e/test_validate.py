@@ -51,7 +51,9 @@ def folder(tmp_path):
 @pytest.fixture
 def validate(maya, folder, tmp_path):
     def call(*words):
-        return maya("validate", "--folder", str(folder), "--runs", str(tmp_path / "runs"), *words, MAYA_PYTHON=sys.executable)
+        return maya(
+            "validate", "--folder", str(folder), "--runs", str(tmp_path / "runs"), *words, MAYA_PYTHON=sys.executable
+        )
 
     return call
 
@@ -89,8 +91,23 @@ def test_what_is_wrong_is_said(validate, folder):
 
 def test_profile_of_an_emulated_gpu_finds_the_models(run, maya, tmp_path):
     out = tmp_path / "a100.calibration"
-    done = run(MAYA, "profile", "--families", "gemm", "memory", "--repeats", "3", "--calls", "3", "--out", str(out), "--json",
-               cluster="a100-80gb-sxm", options=("--no-predict",), MAYA_PYTHON=sys.executable)
+    done = run(
+        MAYA,
+        "profile",
+        "--families",
+        "gemm",
+        "memory",
+        "--repeats",
+        "3",
+        "--calls",
+        "3",
+        "--out",
+        str(out),
+        "--json",
+        cluster="a100-80gb-sxm",
+        options=("--no-predict",),
+        MAYA_PYTHON=sys.executable,
+    )
     assert done.code == 0, done.stderr
     report = json.loads(done.stdout[done.stdout.index("{"):])
     assert report["gpu"] == "a100-80gb-sxm" and report["ops"] > 40
@@ -99,5 +116,16 @@ def test_profile_of_an_emulated_gpu_finds_the_models(run, maya, tmp_path):
         if learned["factor"]:
             assert learned["factor"] == pytest.approx(1, abs=0.1), (family, learned)
     # The file is one that the estimator takes.
-    words = ("estimate", "gemm", "m=4096", "n=4096", "k=4096", "dtype=f16", "--gpu", "a100-80gb-sxm", "--calibration", str(out))
+    words = (
+        "estimate",
+        "gemm",
+        "m=4096",
+        "n=4096",
+        "k=4096",
+        "dtype=f16",
+        "--gpu",
+        "a100-80gb-sxm",
+        "--calibration",
+        str(out),
+    )
     assert "measured" in maya(*words).stdout

@@ -36,10 +36,14 @@ def test_a_wrong_declaration_is_noticed_and_not_used(search):
 
 
 def test_equal_commands_run_once_and_cluster_figures_are_simulated_again(search):
-    text = LAYOUTS.replace("[parameters]", '[parameters]\nnic = [25, 50]\nunseen = ["a", "b"]').replace(
-        'nodes = "world / 8"', 'nodes = "world / 8"\nset = { "network.nic_gbps" = "{nic}" }').replace(
-        "[flags]", '[flags]\n"--same" = "1 if unseen == \'a\' else 1"').replace("tp = { powers_of_two = [1, 8] }", "tp = [4, 8]").replace(
-        "pp = { powers_of_two = [1, 8] }", "pp = [2]").replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]')
+    text = (
+        LAYOUTS.replace("[parameters]", '[parameters]\nnic = [25, 50]\nunseen = ["a", "b"]')
+        .replace('nodes = "world / 8"', 'nodes = "world / 8"\nset = { "network.nic_gbps" = "{nic}" }')
+        .replace("[flags]", '[flags]\n"--same" = "1 if unseen == \'a\' else 1"')
+        .replace("tp = { powers_of_two = [1, 8] }", "tp = [4, 8]")
+        .replace("pp = { powers_of_two = [1, 8] }", "pp = [2]")
+        .replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]')
+    )
     result = search(text, prune=False)
     ran = [r for r in result.records if not r.reused]
     again = [r for r in result.records if r.reused == "simulated again"]
@@ -123,16 +127,28 @@ def test_limits(search):
     assert result.engine.count == len([r for r in result.records if r.values["world"] == 32])
 
 
-@pytest.mark.parametrize("goal, more", [("tokens_per_second", ""), ("cost_per_token", ""), ("time_to_tokens", "tokens = 1e12"),
-                                        ("cost_to_tokens", "tokens = 1e12"), ("cost_per_step", "")])
+@pytest.mark.parametrize(
+    "goal, more",
+    [
+        ("tokens_per_second", ""),
+        ("cost_per_token", ""),
+        ("time_to_tokens", "tokens = 1e12"),
+        ("cost_to_tokens", "tokens = 1e12"),
+        ("cost_per_step", ""),
+    ],
+)
 def test_goals_agree_on_one_cluster(search, goal, more):
     by_time = search(LAYOUTS.replace("max = 4", "max = 2"), out="time", prune=False)
-    result = search(LAYOUTS.replace("max = 4", "max = 2") + f"[objective]\ngoal = '{goal}'\n{more}\n", out=goal, prune=False)
+    result = search(
+        LAYOUTS.replace("max = 4", "max = 2") + f"[objective]\ngoal = '{goal}'\n{more}\n", out=goal, prune=False
+    )
     assert result.best.values == by_time.best.values
 
 
 def test_several_goals_have_a_front(search):
-    result = search(LAYOUTS.replace("max = 4", "max = 2") + "[objective]\ngoal = ['step_time', 'memory']\n", prune=False)
+    result = search(
+        LAYOUTS.replace("max = 4", "max = 2") + "[objective]\ngoal = ['step_time', 'memory']\n", prune=False
+    )
     front = result.pareto
     assert front[0].values == result.best.values and len(front) > 2
     for a in front:
@@ -141,7 +157,9 @@ def test_several_goals_have_a_front(search):
 
 
 def test_a_parameter_without_effect_is_named(search):
-    text = LAYOUTS.replace("[parameters]", "[parameters]\nunread = [1, 2]").replace("[flags]", "[flags]\n'--unread' = 'unread'")
+    text = LAYOUTS.replace("[parameters]", "[parameters]\nunread = [1, 2]").replace(
+        "[flags]", "[flags]\n'--unread' = 'unread'"
+    )
     result = search(text.replace("max = 4", "max = 1"), prune=False)
     assert any(note.startswith("unread makes no difference") for note in result.notes)
     assert not any(note.startswith(("tp", "pp", "micro")) for note in result.notes)
@@ -181,7 +199,10 @@ def test_the_baseline_comes_first_and_must_be_valid(search):
 
 
 def test_part_of_a_step_is_not_accepted_as_a_step(search):
-    text = LAYOUTS.replace("max = 4", "max = 1") + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
+    text = (
+        LAYOUTS.replace("max = 4", "max = 1")
+        + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
+    )
     assert search(text, out="right", prune=False, trials=4).best
     wrong = search(text.replace("batch * 2048", "batch * 4096"), out="wrong", prune=False, trials=12)
     assert wrong.best is None
@@ -211,7 +232,11 @@ def test_the_directory_is_private(search, tmp_path):
 
 def test_the_error_of_a_trial_is_not_the_launchers():
     ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
-    stuck = "maya: RUN: the job cannot go on: rank 0 waits"
-    assert outcome.first_error(f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n") == stuck.removeprefix("maya: ")
-    assert outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
+    stuck = "maya: RUN: the job deadlocks: rank 0 waits"
+    assert outcome.first_error(
+        f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n"
+    ) == stuck.removeprefix("maya: ")
+    assert (
+        outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
+    )
     assert outcome.first_error(ended) == ended

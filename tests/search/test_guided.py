@@ -9,10 +9,16 @@ from maya.search import enumeration, outcome, plan
 from maya.search.space import Space
 
 # More than 10,000 configurations of a transformer on 64 to 512 GPUs.
-LARGE = LAYOUTS.replace("world = 64\n", "").replace("[parameters]", "[parameters]\nworld = { powers_of_two = [64, 512] }").replace(
-    "max = 4 }", "max = 16 }").replace("choice = [1, 2]", "choice = [1, 2, 4]").replace(
-    "sp = ", "zero = [0, 1, 2]\nsp = ").replace("[flags]", "[flags]\n'--zero' = 'zero'").replace(
-    "batch = 512", "batch = 1024").replace("[cluster]", "[objective]\ngoal = 'cost_per_token'\n[cluster]")
+LARGE = (
+    LAYOUTS.replace("world = 64\n", "")
+    .replace("[parameters]", "[parameters]\nworld = { powers_of_two = [64, 512] }")
+    .replace("max = 4 }", "max = 16 }")
+    .replace("choice = [1, 2]", "choice = [1, 2, 4]")
+    .replace("sp = ", "zero = [0, 1, 2]\nsp = ")
+    .replace("[flags]", "[flags]\n'--zero' = 'zero'")
+    .replace("batch = 512", "batch = 1024")
+    .replace("[cluster]", "[objective]\ngoal = 'cost_per_token'\n[cluster]")
+)
 
 
 def truth(text):

@@ -82,7 +82,9 @@ def test_large_spaces_are_listed_lazily():
 
 
 def test_the_smallest_conflict_is_named():
-    text = LAYOUTS.replace('constraints = [', 'constraints = ["tp < 64", "tp > 2", "micro < 100", "pp * tp == 4 and pp > 1", ')
+    text = LAYOUTS.replace(
+        "constraints = [", 'constraints = ["tp < 64", "tp > 2", "micro < 100", "pp * tp == 4 and pp > 1", '
+    )
     with pytest.raises(NoConfiguration) as problem:
         require_satisfiable(parse(text))
     lines = [line.strip() for line in str(problem.value).splitlines()[1:]]
@@ -92,7 +94,9 @@ def test_the_smallest_conflict_is_named():
 
 
 def test_shares_that_do_not_divide_are_no_configurations():
-    text = PLAIN.replace("[1, 2]", "[1, 2, 3, 4]") + "[derived]\nrest = '12 / (batch * 2)'\n[flags]\n'--rest' = 'rest'\n"
+    text = (
+        PLAIN.replace("[1, 2]", "[1, 2, 3, 4]") + "[derived]\nrest = '12 / (batch * 2)'\n[flags]\n'--rest' = 'rest'\n"
+    )
     assert [c["batch"] for c in configurations(parse(text), 10)[0]] == [1, 2, 3]
 
 
@@ -119,8 +123,17 @@ nodes = "tp"
 set = { "network.nic_gbps" = "{nic}" }
 """)
     made = plan.make(space, {"tp": 2, "full": True, "way": "a", "nic": 25})
-    assert made.command(pathlib.Path("/t")) == ["torchrun", "train.py", "--config=/t/c.json", "--tp", "2", "--full", "--way=a",
-                                                "--", "{literal}"]
+    assert made.command(pathlib.Path("/t")) == [
+        "torchrun",
+        "train.py",
+        "--config=/t/c.json",
+        "--tp",
+        "2",
+        "--full",
+        "--way=a",
+        "--",
+        "{literal}",
+    ]
     assert made.environment == {"DEPTH": "4"} and made.cluster == "dgx-h100:2"
     assert made.files == {"c.json": '{"tp": 2, "full": true, "nested": {"x": 1}}'}
     absent = plan.make(space, {"tp": 1, "full": False, "way": None, "nic": 25})

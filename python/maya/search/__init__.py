@@ -15,7 +15,9 @@ import types
 from typing import Any
 
 
-def search(space: str | os.PathLike, *, out: str | os.PathLike | None = None, quiet: bool = False, **settings: Any) -> Any:
+def search(
+    space: str | os.PathLike, *, out: str | os.PathLike | None = None, quiet: bool = False, **settings: Any
+) -> Any:
     """Searches the space of a SPACE.toml and returns a SearchResult, which a notebook can display.
 
     Settings are those of the command line: method, trials, seconds, jobs, engine, prune, seed, command, cluster.

@@ -25,8 +25,12 @@ Exit code: 0 found, 1 nothing fits or every trial fails, 2 wrong usage or space,
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="maya search", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EPILOG,
-                                   description="Search configurations of a training command for the best one")
+    made = argparse.ArgumentParser(
+        prog="maya search",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+        description="Search configurations of a training command for the best one",
+    )
     made.add_argument("space", nargs="?", metavar="SPACE.toml", help="the space (docs/search.md)")
     made.add_argument("--init", metavar="KIND", choices=templates.KINDS,
                       help=f"print a commented space to begin with: {', '.join(templates.KINDS)}")

@@ -149,7 +149,9 @@ class Campaign:
             plan = plans.make(self.space, candidate.values, self._gpu_of)
             reason = "" if candidate.part or candidate.full else self._over_limit_before(plan) or (
                 "" if candidate.baseline else self.pruner.reason(candidate.values))
-            depths = None if reason or candidate.part or candidate.full else fidelity.depths(self.space, candidate.values)
+            depths = (
+                None if reason or candidate.part or candidate.full else fidelity.depths(self.space, candidate.values)
+            )
         except MayaError as problem:
             self._store(candidate, "", outcome.Outcome(outcome.USAGE, str(problem)))
             return
@@ -228,7 +230,9 @@ class Campaign:
             else:
                 self._start(other)
 
-    def _finished_part(self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome) -> None:
+    def _finished_part(
+        self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome
+    ) -> None:
         depths.done[which] = result
         if result.kind != outcome.OK:
             self.queue = [c for c in self.queue if not (c.part and c.part[0] is candidate)]
@@ -311,7 +315,8 @@ class Campaign:
             folder = self.store.trial_folder(first.key)
             raise EveryTrialFails(
                 f"the first {len(self.failures)} trials failed, so the search stops. The first one ({self.space.label(first.values)}): "
-                f"{first.kind}: {first.detail}\nIts output is in {folder / 'output.txt'}")
+                f"{first.kind}: {first.detail}\nIts output is in {folder / 'output.txt'}"
+            )
 
     def _report(self) -> None:
         self.progress.running = self.engine.busy

@@ -40,7 +40,9 @@ class RayEngine:
             where: dict[str, Any] = {"address": address} if address.startswith("ray://") else {}
             if not where and os.environ.get("RAY_ADDRESS"):
                 where = {"address": "auto"}
-            ray.init(log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": path}}, **where)
+            ray.init(
+                log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": path}}, **where
+            )
             self.ours = True
         else:
             self.ours = False
@@ -60,7 +62,12 @@ class RayEngine:
         return self.busy < (self.jobs or 2 * self._slots())
 
     def submit(self, task: Task) -> None:
-        options = {"num_cpus": 1, "memory": int(task.memory_gib * 2**30), "max_retries": RETRIES, "retry_exceptions": False}
+        options = {
+            "num_cpus": 1,
+            "memory": int(task.memory_gib * 2**30),
+            "max_retries": RETRIES,
+            "retry_exceptions": False,
+        }
         self.waiting[self.remote.options(**options).remote(task)] = task
 
     def wait(self, timeout: float) -> list[tuple[Task, outcome.Outcome]]:

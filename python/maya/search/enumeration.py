@@ -53,7 +53,9 @@ class Tree:
                     break
                 names += ready
                 known.update(ready)
-            return names, [i for i, r in rules.items() if (r.expression.names | ({r.whole} if r.whole else set())) <= known]
+            return names, [
+                i for i, r in rules.items() if (r.expression.names | ({r.whole} if r.whole else set())) <= known
+            ]
 
         names, ready = settle(bound, waiting_derived, waiting_rules)
         levels.append(_Level("", tuple(names), tuple(ready)))
@@ -174,8 +176,10 @@ def require_satisfiable(space: Space) -> None:
         raise NoConfiguration(f"{space.path}: {problem}") from None
     conflict = _conflict(tree)
     if not conflict:
-        raise NoConfiguration(f"{space.path}: a parameter has no value at all: `divisors_of` of what is not a whole number, "
-                              "or min above max")
+        raise NoConfiguration(
+            f"{space.path}: a parameter has no value at all: `divisors_of` of what is not a whole number, "
+            "or min above max"
+        )
     lines = "\n".join(f"  {tree.rules[i]}" for i in conflict)
     what = "this constraint holds for no configuration" if len(conflict) == 1 else (
         "these constraints cannot hold together, each subset of them can")

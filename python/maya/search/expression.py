@@ -222,7 +222,9 @@ class _Parser:
             if self.peek("("):
                 self.take()
                 if token.text not in _FUNCTIONS:
-                    raise self.fail(f"unknown function `{token.text}` (there are {', '.join(sorted(_FUNCTIONS))})", token)
+                    raise self.fail(
+                        f"unknown function `{token.text}` (there are {', '.join(sorted(_FUNCTIONS))})", token
+                    )
                 arguments = self.arguments(")")
                 least, most, _ = _FUNCTIONS[token.text]
                 if not least <= len(arguments) <= most:

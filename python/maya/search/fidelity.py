@@ -71,8 +71,16 @@ def combine(depths_of: Depths) -> outcome.Outcome:
         made["step"] = None
         made["out_of_memory"] = {"rank": 0, "requested_bytes": short, "in_use_bytes": memory["capacity_bytes"],
                                  "capacity_bytes": memory["capacity_bytes"], "during_run": False}
-        return outcome.Outcome(outcome.OUT_OF_MEMORY, f"about {short / 2**30:.1f} GiB short, extrapolated", made, seconds,
-                               high.folder, "", max(low.memory_gib, high.memory_gib), checks)
+        return outcome.Outcome(
+            outcome.OUT_OF_MEMORY,
+            f"about {short / 2**30:.1f} GiB short, extrapolated",
+            made,
+            seconds,
+            high.folder,
+            "",
+            max(low.memory_gib, high.memory_gib),
+            checks,
+        )
     return outcome.Outcome(outcome.OK, "", made, seconds, high.folder, "", max(low.memory_gib, high.memory_gib), checks)
 
 
@@ -108,6 +116,8 @@ def _line(a: dict[str, Any], b: dict[str, Any], share: float) -> dict[str, Any]:
     for mine, theirs in zip(made.get("memory") or [], a.get("memory") or []):
         mine["peak_bytes"] = int(_number(theirs["peak_bytes"], mine["peak_bytes"], share))
     earlier = {(kind, mark): ms for kind, mark, ms in a.get("op_ms") or []}
-    made["op_ms"] = [[kind, mark, _number(earlier.get((kind, mark), 0.0), ms, share)] for kind, mark, ms in b.get("op_ms") or []]
+    made["op_ms"] = [
+        [kind, mark, _number(earlier.get((kind, mark), 0.0), ms, share)] for kind, mark, ms in b.get("op_ms") or []
+    ]
     made["largest_costs"] = []
     return made

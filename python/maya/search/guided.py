@@ -26,8 +26,14 @@ FIT_AGAIN = 1.15  # length scales are fitted again when the number of trials has
 
 
 class Guided:
-    def __init__(self, space: Space, configurations: Sequence[enumeration.Values], done: Sequence[Record], pruner: Pruner,
-                 seed: int):
+    def __init__(
+        self,
+        space: Space,
+        configurations: Sequence[enumeration.Values],
+        done: Sequence[Record],
+        pruner: Pruner,
+        seed: int,
+    ):
         import numpy
 
         self.numpy, self.space, self.pruner = numpy, space, pruner
@@ -130,13 +136,18 @@ class Guided:
         self.changed = True
         if record.prediction.get("step") and record.goals:
             peak, capacity = peak_memory(record.prediction)
-            self.seen[i] = (self._log_goal(record) - self.floor[i], math.log(peak / capacity) if peak and capacity else None)
+            self.seen[i] = (
+                self._log_goal(record) - self.floor[i],
+                math.log(peak / capacity) if peak and capacity else None,
+            )
             if record.ok:
                 self.best = min(self.best, self._log_goal(record))
         elif record.kind == outcome.OUT_OF_MEMORY:
             short = record.prediction.get("out_of_memory") or {}
             needed = short.get("in_use_bytes", 0) + short.get("requested_bytes", 0)
-            over = max(0.02, math.log(needed / short["capacity_bytes"])) if needed and short.get("capacity_bytes") else 0.1
+            over = (
+                max(0.02, math.log(needed / short["capacity_bytes"])) if needed and short.get("capacity_bytes") else 0.1
+            )
             self.seen[i] = (None, over)
 
     def _log_goal(self, record: Record) -> float:
@@ -187,7 +198,11 @@ class Guided:
             likely = size - SIGMAS * spread < 0
         worth = (lowest < best) & likely
         # Selects the configuration with the best value one standard deviation below its estimate.
-        score = (mean + self.floor[rest] - deviation) + np.where(likely, 0, 10) + (np.where(size > 0, 0.05, 0) if fits else 0)
+        score = (
+            (mean + self.floor[rest] - deviation)
+            + np.where(likely, 0, 10)
+            + (np.where(size > 0, 0.05, 0) if fits else 0)
+        )
         ranked = rest[np.argsort(score, kind="stable")]
         if worth.any():
             keep = set(rest[worth].tolist())
@@ -201,8 +216,10 @@ class Guided:
             return "estimated behind the best"
         mean, deviation = guess
         factor = math.exp(mean + self.floor[i] - self.best)
-        text = (f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a model of "
-                f"{len(self.seen)} trials")
+        text = (
+            f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a model of "
+            f"{len(self.seen)} trials"
+        )
         if self._too_large(i):
             text += "; it is expected not to fit"
         return text

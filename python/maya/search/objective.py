@@ -84,8 +84,10 @@ class Objective:
         if goal.priced:
             dollars = prediction["cost"].get("usd_per_step")
             if dollars is None:
-                raise NoValue(f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
-                              "usd_per_gpu_hour, or search for step_time")
+                raise NoValue(
+                    f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
+                    "usd_per_gpu_hour, or search for step_time"
+                )
         if name == "step_time":
             return seconds * 1000
         if name == "cost_per_step":

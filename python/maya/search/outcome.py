@@ -26,8 +26,11 @@ MAX_READ = 4 << 20  # of a trial's output
 
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Fault)\b.*")
 _LINE_MARK = re.compile(r"^\s*(?:\[[^\]]*rank\s*\d+[^\]]*\]:?|\[\d+\]:)\s*", re.I)
-_ARGUMENT = re.compile(r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
-                       r"|No such option|unrecognized option|Unknown (?:flag|option|argument))", re.I)
+_ARGUMENT = re.compile(
+    r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
+    r"|No such option|unrecognized option|Unknown (?:flag|option|argument))",
+    re.I,
+)
 # Messages of launchers about a failed worker. They are skipped: the error of the worker itself is shown.
 _LAUNCHER = re.compile(r"ChildFailedError|SignalException|torch\.distributed\.elastic|CalledProcessError")
 

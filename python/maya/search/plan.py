@@ -37,8 +37,9 @@ class Plan:
 
     def recording_key(self) -> str:
         seen = [pair for pair in self.settings if pair[0].startswith(_SEEN_BY_THE_PROGRAM)]
-        return _hash([self.words, sorted(self.environment.items()), sorted(self.files.items()), self.gpu or self.cluster,
-                      seen])
+        return _hash(
+            [self.words, sorted(self.environment.items()), sorted(self.files.items()), self.gpu or self.cluster, seen]
+        )
 
     def key(self) -> str:
         return _hash([self.recording_key(), self.cluster, sorted(self.settings)])

@@ -117,8 +117,10 @@ class Pruner:
         for other in self.failed.get(self._group(values), []):
             if self._more(values, other.values):
                 differing = [n for n in self.directions if values.get(n) != other.values.get(n)]
-                return (f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), which ran "
-                        f"out: {', '.join(f'{n} {other.values.get(n)} → {values.get(n)}' for n in differing)}")
+                return (
+                    f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), which ran "
+                    f"out: {', '.join(f'{n} {other.values.get(n)} → {values.get(n)}' for n in differing)}"
+                )
         return ""
 
     def _trade_reason(self, values: Mapping[str, Any]) -> str:
@@ -130,8 +132,10 @@ class Pruner:
             rest = tuple(values.get(n) for n in self.space.parameters if n != name)
             for other in seen.get(rest, []):
                 if other.ok and self._level(name, other.values) < self._level(name, values):
-                    return (f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of trials so far "
-                            f"was slower with more {name}")
+                    return (
+                        f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of trials so far "
+                        f"was slower with more {name}"
+                    )
         return ""
 
     def _bound_reason(self, values: Mapping[str, Any]) -> str:
@@ -152,8 +156,10 @@ class Pruner:
         reachable = self.space.objective.low_is_good(goal, self.space.objective.value(goal, values, guessed))
         if reachable <= best:
             return ""
-        return (f"cannot be faster than {floor:,.1f} ms (its FLOPs at the GPUs' peak, with the bubble), the best so far "
-                f"takes {self.best.step_ms:,.1f} ms")
+        return (
+            f"cannot be faster than {floor:,.1f} ms (its FLOPs at the GPUs' peak, with the bubble), the best so far "
+            f"takes {self.best.step_ms:,.1f} ms"
+        )
 
     def least_step_ms(self, values: Mapping[str, Any]) -> float | None:
         """The step at the peak rate of every GPU, from [prune] flops and bubble."""

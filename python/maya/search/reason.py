@@ -64,8 +64,10 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
         return f"The best is {name} itself."
     what = {"step_time": "less time", "cost_per_token": "less money", "cost_to_tokens": "less money",
             "cost_per_step": "less money", "time_to_tokens": "less time", "tokens_per_second": "less time per token"}
-    sentences = [f"The best ({_differing(space, best, other)}) needs {saved:.1f} ± {spread:.1f} % {what.get(goal, 'less')} than "
-                 f"{name}: {goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])}."]
+    sentences = [
+        f"The best ({_differing(space, best, other)}) needs {saved:.1f} ± {spread:.1f} % {what.get(goal, 'less')} than "
+        f"{name}: {goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])}."
+    ]
     sentences += _where_time_goes(best, other, name)
     sentences += _work(best.prediction, other.prediction)
     mine, capacity = peak_memory(best.prediction)
@@ -88,8 +90,10 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     more = sorted(((g, d) for g, d in changes.items() if -d >= least), key=lambda c: c[1])[:2]
     sentences = []
     if less:
-        parts = [f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → {milliseconds(mine.get(g, 0.0) * scale)})"
-                 for g, d in less]
+        parts = [
+            f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → {milliseconds(mine.get(g, 0.0) * scale)})"
+            for g, d in less
+        ]
         sentences.append(f"On the critical path it has {_and(parts)}"
                          + (", for the same number of tokens." if abs(scale - 1) > 1e-6 else "."))
     if more:
@@ -111,5 +115,7 @@ def _work(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
         sentences.append(f"It computes {abs(100 * (a / b - 1)):.0f} % {'fewer' if a < b else 'more'} FLOPs"
                          f"{' (less recomputation or padding)' if a < b else ''}.")
     if mine.get("mfu") and theirs.get("mfu") and abs(mine["mfu"] - theirs["mfu"]) > 0.005:
-        sentences.append(f"The GPUs reach {100 * mine['mfu']:.1f} % of their peak in place of {100 * theirs['mfu']:.1f} %.")
+        sentences.append(
+            f"The GPUs reach {100 * mine['mfu']:.1f} % of their peak in place of {100 * theirs['mfu']:.1f} %."
+        )
     return sentences

@@ -98,7 +98,11 @@ class Sampled:
             if numbers and found:
                 use_log = min(found) > 0
                 low, high = min(found), max(found)
-                scales[name] = (use_log, math.log(low) if use_log else low, (math.log(high / low) if use_log else high - low) or 1)
+                scales[name] = (
+                    use_log,
+                    math.log(low) if use_log else low,
+                    (math.log(high / low) if use_log else high - low) or 1,
+                )
             else:
                 scales[name] = None
         return scales

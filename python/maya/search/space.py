@@ -205,8 +205,23 @@ class _Locator:
 
 
 _TABLES = {
-    "name", "command", "directory", "constants", "parameters", "derived", "constraints", "flags", "environment", "files",
-    "cluster", "objective", "limits", "trial", "fidelity", "prune", "baseline",
+    "name",
+    "command",
+    "directory",
+    "constants",
+    "parameters",
+    "derived",
+    "constraints",
+    "flags",
+    "environment",
+    "files",
+    "cluster",
+    "objective",
+    "limits",
+    "trial",
+    "fidelity",
+    "prune",
+    "baseline",
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 _RESERVED = {"and", "or", "not", "in", "if", "else", "true", "false", "True", "False", "flags"}
@@ -291,7 +306,11 @@ class _Reader:
                 words = shlex.split(words)
             except ValueError as problem:
                 raise self.fail("", "command", f"{problem}") from None
-        if not isinstance(words, (list, tuple)) or not words or not all(isinstance(w, (str, int, float)) for w in words):
+        if (
+            not isinstance(words, (list, tuple))
+            or not words
+            or not all(isinstance(w, (str, int, float)) for w in words)
+        ):
             raise self.fail("", "command", "must be a list of words")
         return [self.template("", "command", word) for word in words]
 
@@ -333,7 +352,9 @@ class _Reader:
         found = {}
         for name, given in self.section("files").items():
             if not isinstance(given, dict) or len({"text", "template"} & set(given)) != 1:
-                raise self.fail("files", name, "must be { name = \"…\", template = \"path\" } or { name = \"…\", text = \"…\" }")
+                raise self.fail(
+                    "files", name, 'must be { name = "…", template = "path" } or { name = "…", text = "…" }'
+                )
             file_name = given.get("name", name)
             if not isinstance(file_name, str) or pathlib.PurePath(file_name).name != file_name:
                 raise self.fail("files", name, f"name must be a plain file name, found {file_name!r}")
@@ -358,7 +379,9 @@ class _Reader:
             raise self.fail("cluster", "set", "must be a table of figures")
         return {
             "cluster_name": self.template("cluster", "name", name),
-            "cluster_nodes": None if nodes is None or self.cluster_given else self.expression("cluster", "nodes", nodes),
+            "cluster_nodes": None
+            if nodes is None or self.cluster_given
+            else self.expression("cluster", "nodes", nodes),
             "cluster_set": {k: self.template("cluster.set", k, v) for k, v in settings.items()},
         }
 
@@ -406,14 +429,26 @@ class _Reader:
             return None
         name, at = section.get("parameter"), section.get("at")
         if not isinstance(name, str):
-            raise self.fail("fidelity", "parameter", "must be the name of the depth: a constant, parameter or derived value")
+            raise self.fail(
+                "fidelity", "parameter", "must be the name of the depth: a constant, parameter or derived value"
+            )
         if not isinstance(at, list) or len(at) != 2:
             raise self.fail("fidelity", "at", "must be two values or expressions, the depths that are run")
         return Fidelity(name, tuple(self.expression("fidelity", "at", text) for text in at))
 
     def pruning(self) -> Pruning:
-        section = self.known("prune", {"memory_increases_with", "memory_decreases_with", "trades_time_for_memory", "flops",
-                                       "dtype", "bubble", "gpus"})
+        section = self.known(
+            "prune",
+            {
+                "memory_increases_with",
+                "memory_decreases_with",
+                "trades_time_for_memory",
+                "flops",
+                "dtype",
+                "bubble",
+                "gpus",
+            },
+        )
 
         def names(key: str) -> tuple[str, ...]:
             value = section.get(key, [])
@@ -444,8 +479,12 @@ class _Names:
 
     def check(self) -> None:
         space = self.space
-        for table, names in (("constants", space.constants), ("parameters", space.parameters), ("derived", space.derived),
-                             ("files", space.files)):
+        for table, names in (
+            ("constants", space.constants),
+            ("parameters", space.parameters),
+            ("derived", space.derived),
+            ("files", space.files),
+        ):
             for name in names:
                 if not _NAME.match(name) or name in _RESERVED:
                     raise self.reader.fail(table, name, "is no name for an expression (letters, digits and _ only)")
@@ -481,9 +520,13 @@ class _Names:
             for name in names if placeholder else ():
                 parameter = space.parameters.get(name)
                 if parameter and parameter.when and parameter.otherwise is None:
-                    raise self.reader.fail("parameters", name, f"has `when` but no `otherwise`, and {{{name}}} stands in "
-                                           f"{'[' + table + '] ' if table else ''}{key}; give `otherwise`, or use [flags], "
-                                           "which leave out what has no value")
+                    raise self.reader.fail(
+                        "parameters",
+                        name,
+                        f"has `when` but no `otherwise`, and {{{name}}} stands in "
+                        f"{'[' + table + '] ' if table else ''}{key}; give `otherwise`, or use [flags], "
+                        "which leave out what has no value",
+                    )
         for name, parameter in space.parameters.items():
             self.require("parameters", name, parameter.names)
         for name, expression in space.derived.items():
@@ -500,7 +543,9 @@ class _Names:
         for key in ("memory_increases_with", "memory_decreases_with", "trades_time_for_memory"):
             for name in getattr(space.pruning, key):
                 if name not in space.parameters:
-                    raise self.reader.fail("prune", key, f"`{name}` is no parameter{_suggestion(name, space.parameters)}")
+                    raise self.reader.fail(
+                        "prune", key, f"`{name}` is no parameter{_suggestion(name, space.parameters)}"
+                    )
         if space.fidelity:
             self.require("fidelity", "parameter", {space.fidelity.name})
             for expression in space.fidelity.at:
@@ -524,8 +569,11 @@ class _Names:
                                        "[cluster]")
         for name in space.files:
             if name not in reached:
-                raise self.reader.fail("files", name, f"is written for each trial but nothing reads it; write {{{name}}}, "
-                                       "its path, into the command")
+                raise self.reader.fail(
+                    "files",
+                    name,
+                    f"is written for each trial but nothing reads it; write {{{name}}}, its path, into the command",
+                )
 
     def check_cycles(self) -> None:
         space = self.space

@@ -106,8 +106,10 @@ class _Lock:
             self.file.seek(0)
             holder = self.file.read().strip()
             self.file.close()
-            raise StoreError(f"another search {f'(process {holder}) ' if holder else ''}is writing to {folder}; wait for it, "
-                             "or name another directory with --out") from None
+            raise StoreError(
+                f"another search {f'(process {holder}) ' if holder else ''}is writing to {folder}; wait for it, "
+                "or name another directory with --out"
+            ) from None
         self.file.truncate(0)
         self.file.write(str(os.getpid()))
         self.file.flush()
@@ -150,8 +152,10 @@ def _backend(journal: pathlib.Path) -> Any:
                         self.synced = time.monotonic()
                 except OSError as problem:
                     file.truncate(before)
-                    raise StoreError(f"cannot write to {journal}: {problem.strerror}; what was done is kept. Make room and "
-                                     "start the same search again") from None
+                    raise StoreError(
+                        f"cannot write to {journal}: {problem.strerror}; what was done is kept. Make room and "
+                        "start the same search again"
+                    ) from None
 
     return Backend(str(journal))
 
@@ -290,7 +294,9 @@ def check_version(folder: pathlib.Path) -> dict[str, Any]:
         origin = json.loads(path.read_text())
         version = int(origin["version"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(f"{path} is damaged; the trials are kept in {folder / 'study.journal'}. Remove {path} to continue") from None
+        raise StoreError(
+            f"{path} is damaged; the trials are kept in {folder / 'study.journal'}. Remove {path} to continue"
+        ) from None
     if version > VERSION:
         raise StoreError(f"{folder} was written by a newer Maya (search version {version}, this one reads {VERSION}); "
                          "use that one, or name another directory with --out")
@@ -302,7 +308,11 @@ def _state(kind: str, goals: int) -> Any:
     if kind == outcome.OK:
         return states.COMPLETE
     # Samplers learn from pruned trials too. Optuna supports this for a single goal only.
-    return states.PRUNED if goals == 1 and kind in (outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED) else states.FAIL
+    return (
+        states.PRUNED
+        if goals == 1 and kind in (outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED)
+        else states.FAIL
+    )
 
 
 def _attributes(record: Record) -> dict[str, Any]:

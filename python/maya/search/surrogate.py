@@ -123,4 +123,6 @@ class GaussianProcess:
         cross = self._kernel(x, self.x)
         solved = np.linalg.solve(self.lower, cross.T)
         own = 1 + self.linear * (x * x).sum(1) / x.shape[1]
-        return self.mean + cross @ self.weights, np.sqrt(self.variance * np.maximum(1e-9, own - (solved * solved).sum(0)))
+        return self.mean + cross @ self.weights, np.sqrt(
+            self.variance * np.maximum(1e-9, own - (solved * solved).sum(0))
+        )

@@ -80,7 +80,9 @@ class Running:
             (self.folder / "files").mkdir()
             for name, content in task.files.items():
                 (self.folder / "files" / name).write_text(content)
-        (self.folder / "command.json").write_text(json.dumps({"words": task.words, "environment": dict(task.environment)}))
+        (self.folder / "command.json").write_text(
+            json.dumps({"words": task.words, "environment": dict(task.environment)})
+        )
         try:
             self.process = processes.start(task.words, {**os.environ, **environment, **task.environment}, self.mark,
                                            self.folder / "output.txt", task.directory)

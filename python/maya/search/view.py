@@ -53,7 +53,9 @@ def record_line(space: Space, record: Record) -> str:
     label = space.label(record.values)
     if record.kind == outcome.OK:
         parts = [milliseconds(record.step_ms or 0)]
-        parts += [goal_text(g, v) for g, v in zip(space.objective.goals, record.goals) if g not in ("step_time", "memory")]
+        parts += [
+            goal_text(g, v) for g, v in zip(space.objective.goals, record.goals) if g not in ("step_time", "memory")
+        ]
         parts.append(memory_text(record))
         if record.reused:
             parts.append(f"({record.reused})")
