@@ -49,9 +49,11 @@ for step in range(WARM + STEPS):
         ours.append(inside() - calls)
 best = min(range(STEPS), key=lambda i: host[i])
 print(
-    f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step {host[best] / 1e6:7.2f} ms"
+    f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step "
+    f"{host[best] / 1e6:7.2f} ms"
 )
 print(f"of it inside emulated calls                        {ours[best] / 1e6:7.2f} ms")
 print(
-    f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  (limit 5)"
+    f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  "
+    "(limit 5)"
 )

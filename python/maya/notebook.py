@@ -52,7 +52,8 @@ def table(rows: list[dict]) -> str:
 def bar(parts: list[tuple[str, float, str]], height: int = 18) -> str:
     total = sum(value for _, value, _ in parts) or 1
     pieces = "".join(
-        f'<div title="{escape(name, quote=True)} {ms(value)}" style="width:{100 * value / total:.3f}%;background:{colour}"></div>'
+        f'<div title="{escape(name, quote=True)} {ms(value)}" '
+        f'style="width:{100 * value / total:.3f}%;background:{colour}"></div>'
         for name, value, colour in parts
         if value > 0
     )
@@ -105,7 +106,8 @@ def comparison(c: "Comparison") -> str:
                     f"<td>{'–' if ratio is None else f'{ratio:.3f}×'}</td><td>{size(p.peak_bytes)}</td>"
                     f'<td style="width:340px"><div style="width:{width:.2f}%">{bar(parts_of(p), 12)}</div></td></tr>')
     return (
-        "<table><thead><tr><th>run</th><th>cluster</th><th>step</th><th>against the first</th><th>memory</th><th></th></tr>"
+        "<table><thead><tr><th>run</th><th>cluster</th><th>step</th><th>against the "
+        "first</th><th>memory</th><th></th></tr>"
         f"</thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -137,5 +139,6 @@ def timeline(t: "Timeline") -> str:
     )
     return (
         f'<svg viewBox="0 0 1020 {len(lanes) * 20}" width="100%" font-family="system-ui,sans-serif" role="img" '
-        f'aria-label="timeline of a step">{labels}{"".join(boxes)}</svg><div>{ms((end - begin) / 1e3)}, {len(shown)} spans</div>'
+        f'aria-label="timeline of a step">{labels}{"".join(boxes)}</svg><div>{ms((end - begin) / 1e3)}, {len(shown)} '
+        'spans</div>'
     )

@@ -174,7 +174,8 @@ def rows_and_columns(torch, device):
                 yield Op(
                     "memory.pointwise",
                     dict(op="pointwise", elements=elements, bytes_read=read, bytes_written=written, dtype=dtype),
-                    f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs} dtype={dtype}",
+                    f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs} "
+                    f"dtype={dtype}",
                     make,
                 )
             yield Op(
@@ -271,7 +272,8 @@ def main(arguments=None):
         gpu = options.gpu or calibrate.catalogue_name(marketing)
         if not gpu:
             raise MayaError(
-                f"the catalogue does not know '{marketing}'; name the GPU with --gpu (see `maya gpus`), or add a TOML file with its data sheet"
+                f"the catalogue does not know '{marketing}'; name the GPU with --gpu (see `maya gpus`), or add a "
+                "TOML file with its data sheet"
             )
         samples, skipped = measure(torch, device, options.families, options.repeats, options.calls,
                                    lambda line: None if options.json else print(line, file=sys.stderr, flush=True))

@@ -337,8 +337,10 @@ def show(results):
         s = summary([r for r in results if r["set"] == name])
         if s:
             print(
-                f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th {percent(s['p90'])}, worst "
-                f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the interval: {percent(s['inside'])}"
+                f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th "
+                f"{percent(s['p90'])}, worst "
+                f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the "
+                f"interval: {percent(s['inside'])}"
                 + (f"; {s['failed']} without a result" if s["failed"] else "")
             )
 

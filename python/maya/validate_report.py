@@ -93,8 +93,10 @@ def first_look(pairs):
     )
     p = validate.percent
     return [
-        f"At the first look, before anybody had seen an error: {s['cases']} cases, mean {p(s['mean'])}, median {p(s['median'])}, worst {p(s['worst'])}, "
-        f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed since was changed in view of them.",
+        f"At the first look, before anybody had seen an error: {s['cases']} cases, mean {p(s['mean'])}, median "
+        f"{p(s['median'])}, worst {p(s['worst'])}, "
+        f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed "
+        "since was changed in view of them.",
         "",
     ]
 
@@ -128,10 +130,14 @@ def page(cases, results):
     lines = [
         "# Whole training steps: predicted against measured",
         "",
-        "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the source of its",
-        "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many measurements lie",
-        "in the 80 % interval of their prediction. *Seen* are cases whose figure somebody looked at while setting a constant (which, is said",
-        "with the case); what they show is how well the model can agree. Only the *unseen* show how well it predicts. Causes are our",
+        "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the "
+        "source of its",
+        "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many "
+        "measurements lie",
+        "in the 80 % interval of their prediction. *Seen* are cases whose figure somebody looked at while setting a "
+        "constant (which, is said",
+        "with the case); what they show is how well the model can agree. Only the *unseen* show how well it "
+        "predicts. Causes are our",
         "explanation of an error, not a measurement.",
         "",
         "| set | cases | mean | median | 90th pct | worst | bias | within 5 % | within 15 % | inside |",
@@ -193,7 +199,8 @@ def page(cases, results):
                 for stem, rs in groups.items():
                     s = validate.summary(rs)
                     lines.append(
-                        f"| {stem} | {s['cases']} | {validate.percent(s['mean'])} | {validate.percent(s['bias'])} | {validate.percent(s['inside'])} |"
+                        f"| {stem} | {s['cases']} | {validate.percent(s['mean'])} | {validate.percent(s['bias'])} | "
+                        f"{validate.percent(s['inside'])} |"
                     )
         failed = [(c, r) for c, r in pairs if "problem" in r]
         if failed and len(pairs) > 40:

@@ -81,9 +81,11 @@ class Reading(unittest.TestCase):
         base = sqlite3.connect(path)
         base.executescript(
             "create table StringIds(id, value); create table TARGET_INFO_GPU(name);"
-            "create table CUPTI_ACTIVITY_KIND_KERNEL(start, end, demangledName, gridX, gridY, gridZ, blockX, blockY, blockZ);"
+            "create table CUPTI_ACTIVITY_KIND_KERNEL(start, end, demangledName, gridX, gridY, gridZ, blockX, blockY, "
+            "blockZ);"
             "insert into TARGET_INFO_GPU values('NVIDIA A40');"
-            "insert into StringIds values(1, 'void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>');"
+            "insert into StringIds values(1, 'void at::native::vectorized_elementwise_kernel<4, "
+            "at::native::FillFunctor<float>>');"
             "insert into CUPTI_ACTIVITY_KIND_KERNEL values(100, 5100, 1, 10, 1, 1, 128, 1, 1);"
         )
         base.commit()

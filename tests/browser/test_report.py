@@ -25,8 +25,10 @@ def test_it_draws_everything_and_loads_nothing(browser, runs):
     ):
         assert title in titles
     drawn = browser[
-        "(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-        " const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size })()"
+        "(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, "
+        "c.height).data;"
+        " const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + "
+        "2]); return seen.size })()"
     ]
     assert drawn > 5  # colours
     print("drawn after", browser["performance.timing.loadEventEnd - performance.timing.navigationStart"], "ms")
@@ -55,7 +57,8 @@ def test_the_summary_shows_without_javascript(browser, runs):
 def test_kernels_are_found_in_the_timeline(browser, runs):
     browser.open(address(runs))
     browser[
-        "(() => { const i = document.querySelector('input[type=search]'); i.value = 'gemm'; i.dispatchEvent(new Event('input')); })()"
+        "(() => { const i = document.querySelector('input[type=search]'); i.value = 'gemm'; i.dispatchEvent(new "
+        "Event('input')); })()"
     ]
     found = browser["document.querySelector('.tools .hint').textContent"]
     assert found.split()[0].isdigit() and int(found.split()[0]) >= 8 and "found" in found

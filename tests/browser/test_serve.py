@@ -44,7 +44,8 @@ def test_list_filter_sort_and_what_if(browser, address):
     browser.wait("document.querySelectorAll('#rows tr').length >= 5")
     browser.shot("serve-list")
     browser[
-        "(() => { const f = document.getElementById('filter'); f.value = 'step<100000 ok'; f.dispatchEvent(new Event('input')); })()"
+        "(() => { const f = document.getElementById('filter'); f.value = 'step<100000 ok'; f.dispatchEvent(new "
+        "Event('input')); })()"
     ]
     assert browser["document.querySelectorAll('#rows tr').length"] == 2
     browser["[...document.querySelectorAll('th button')].find(b => b.textContent === 'step').click()"]
@@ -53,7 +54,8 @@ def test_list_filter_sort_and_what_if(browser, address):
     browser["[...document.querySelectorAll('#rows button')].find(b => b.textContent === 'what if').click()"]
     browser.wait("document.querySelector('dialog .panel') !== null")
     browser[
-        "(() => { const [c, s] = document.querySelectorAll('dialog input'); c.value = 'b200-sxm'; s.value = 'host.speed=2';"
+        "(() => { const [c, s] = document.querySelectorAll('dialog input'); c.value = 'b200-sxm'; s.value = "
+        "'host.speed=2';"
         " [...document.querySelectorAll('dialog button')].find(b => b.textContent === 'predict').click(); })()"
     ]
     browser.wait("document.querySelectorAll('dialog .panel').length === 2 && document.getElementById('done') !== null")

@@ -126,7 +126,8 @@ def test_nvidia_smi_and_torch_agree(run):
     done = run(
         "sh",
         "-c",
-        f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = torch.cuda.get_device_properties(3); print(p.uuid, p.name)'",
+        f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = "
+        "torch.cuda.get_device_properties(3); print(p.uuid, p.name)'",
     )
     assert done.code == 0, done.stderr
     lines = done.stdout.splitlines()

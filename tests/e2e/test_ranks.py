@@ -227,7 +227,8 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     (tmp_path / "pipeline.py").write_text(PIPELINE)
     (tmp_path / "start.sh").write_text(
         "set -e\necho looking for torchrun\n"
-        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 --node_rank=${{NODE_RANK:-0}} "
+        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 "
+        f"--node_rank=${{NODE_RANK:-0}} "
         f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n"
     )
     done = run("bash", str(tmp_path / "start.sh"), cluster="dgx-h100:2", options=("--ranks", "unique", "--nodes", "2"))

@@ -177,7 +177,8 @@ def test_a_process_that_waits_on_the_host_is_ended(run, tmp_path):
     (tmp_path / "train.py").write_text(
         TRAIN.replace(
             "for x in data:",
-            "for n, x in enumerate(data):\n                if rank == 1 and n == 12: __import__('threading').Event().wait()",
+            "for n, x in enumerate(data):\n                if rank == 1 and n == 12: "
+            "__import__('threading').Event().wait()",
         )
     )
     stopped(run, tmp_path, sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py", ranks=2)
@@ -218,7 +219,8 @@ def test_an_evaluation_before_the_first_step_is_not_the_step(run, tmp_path):
         "    while time.time() - begin < 36:\n"
         "        model(torch.zeros(8, 64).cuda()); time.sleep(0.05)\n"
         "while True:\n"
-        "    model(torch.zeros(8, 64).cuda()).sum().backward(); optimizer.step(); optimizer.zero_grad(); time.sleep(0.05)\n"
+        "    model(torch.zeros(8, 64).cuda()).sum().backward(); optimizer.step(); optimizer.zero_grad(); "
+        "time.sleep(0.05)\n"
     )
     done = run("python", str(tmp_path / "evaluate_first.py"), options=("--stop-after", "3"))
     assert done.code == 0, done.stderr

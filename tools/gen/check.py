@@ -51,7 +51,8 @@ def main():
                   + ("" if args.count else ": " + " ".join(missing)))
         if extra and not args.fix:
             print(
-                f"{library.soname}: {len(extra)} bodies that spec/{library.library}.csv does not call manual (check.py --fix)"
+                f"{library.soname}: {len(extra)} bodies that spec/{library.library}.csv does not call manual "
+                "(check.py --fix)"
                 + ("" if args.count else ": " + " ".join(extra))
             )
     if args.fix:

@@ -86,7 +86,8 @@ def stubs(spec, soname, out):
 def entry_points(spec, out):
     lines = [
         "// Generated from spec/driver_versions.csv. MAYA_DRIVER_ENTRY(function, since, symbol, per_thread_symbol):",
-        "// `symbol` is what a program gets that asks for `function` with a CUDA version of at least `since`, newest first.",
+        "// `symbol` is what a program gets that asks for `function` with a CUDA version of at least `since`, newest "
+        "first.",
     ]
     known = {function.function for function in read_functions(spec, "cuda")}
     with open(pathlib.Path(spec) / "driver_versions.csv", newline="") as file:

@@ -21,7 +21,8 @@ EPILOG = """examples:
 
 The directory holds search.html, results.csv, results.json and study.journal (`optuna-dashboard DIR/study.journal`).
 docs/search.md describes the space, the methods and what is skipped.
-Exit code: 0 found, 1 nothing fits or every trial fails, 2 wrong usage or space, 130 interrupted (what is done is kept)."""
+Exit code: 0 found, 1 nothing fits or every trial fails, 2 wrong usage or space, 130 interrupted (finished trials are
+kept)."""
 
 
 def parser() -> argparse.ArgumentParser:

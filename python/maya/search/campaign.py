@@ -314,7 +314,8 @@ class Campaign:
             first = self.failures[0]
             folder = self.store.trial_folder(first.key)
             raise EveryTrialFails(
-                f"the first {len(self.failures)} trials failed, so the search stops. The first one ({self.space.label(first.values)}): "
+                f"the first {len(self.failures)} trials failed, so the search stops. The first one "
+                f"({self.space.label(first.values)}): "
                 f"{first.kind}: {first.detail}\nIts output is in {folder / 'output.txt'}"
             )
 

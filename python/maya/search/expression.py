@@ -4,7 +4,8 @@ A small language with a parser of its own; nothing is ever given to Python's eva
 derived values of the space. Size, depth and values are bounded, so an expression from a file cannot take the program
 down.
 
-    disjunction  = conjunction { "or" conjunction }         conditional = disjunction [ "if" disjunction "else" conditional ]
+    conditional  = disjunction [ "if" disjunction "else" conditional ]
+    disjunction  = conjunction { "or" conjunction }
     conjunction  = negation { "and" negation }              negation    = [ "not" ] comparison
     comparison   = sum { ("==" | "!=" | "<" | "<=" | ">" | ">=" | ["not"] "in") sum }
     sum          = product { ("+" | "-") product }          product     = unary { ("*" | "/" | "//" | "%") unary }

@@ -217,7 +217,8 @@ class Guided:
         mean, deviation = guess
         factor = math.exp(mean + self.floor[i] - self.best)
         text = (
-            f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a model of "
+            f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a "
+            "model of "
             f"{len(self.seen)} trials"
         )
         if self._too_large(i):

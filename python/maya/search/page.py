@@ -80,7 +80,8 @@ def _sub(result: "SearchResult") -> str:
     counts = summary.counts(result)
     clusters = sorted({r.prediction["cluster"] for r in result.records if r.prediction.get("cluster")})
     where = f" on {', '.join(clusters[:3])}{' …' if len(clusters) > 3 else ''}" if clusters else ""
-    return f"{len(result.records)} configurations{where}: {counts}; {len(ran)} trials took {duration(sum(r.seconds for r in ran))}"
+    seconds = sum(r.seconds for r in ran)
+    return f"{len(result.records)} configurations{where}: {counts}; {len(ran)} trials took {duration(seconds)}"
 
 
 def _cards(result: "SearchResult") -> list[list[str]]:

@@ -118,7 +118,8 @@ class Pruner:
             if self._more(values, other.values):
                 differing = [n for n in self.directions if values.get(n) != other.values.get(n)]
                 return (
-                    f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), which ran "
+                    f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), "
+                    "which ran "
                     f"out: {', '.join(f'{n} {other.values.get(n)} → {values.get(n)}' for n in differing)}"
                 )
         return ""
@@ -133,7 +134,8 @@ class Pruner:
             for other in seen.get(rest, []):
                 if other.ok and self._level(name, other.values) < self._level(name, values):
                     return (
-                        f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of trials so far "
+                        f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of "
+                        "trials so far "
                         f"was slower with more {name}"
                     )
         return ""

@@ -91,7 +91,8 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     sentences = []
     if less:
         parts = [
-            f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → {milliseconds(mine.get(g, 0.0) * scale)})"
+            f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → "
+            f"{milliseconds(mine.get(g, 0.0) * scale)})"
             for g, d in less
         ]
         sentences.append(f"On the critical path it has {_and(parts)}"

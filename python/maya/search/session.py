@@ -157,14 +157,16 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     if lines:
         worst = max(abs(r.step_ms / f.step_ms - 1) for r, f in lines)
         notes.append(
-            f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the line "
+            f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the "
+            "line "
             f"was at most {100 * worst:.1f} % off."
         )
     failed = [f for f in store.records if f.kind in outcome.FAILURES and not f.checks and any(
         r.key == f.key and r.checks.get("extrapolated") and r.ok for r in store.records)]
     for record in failed:
         notes.append(
-            f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: {record.detail}"
+            f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: "
+            f"{record.detail}"
         )
     for name, why in pruner.distrusted.items():
         notes.append(

@@ -121,7 +121,8 @@ def near_misses(result: "SearchResult") -> str:
     short, nearest = min(close, key=lambda pair: (pair[0], pair[1].number))
     others = f", and {len(close) - 1} more by less than {100 * NEAR:g} %" if len(close) > 1 else ""
     return (
-        f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB too large"
+        f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB "
+        "too large"
         f"{others}. Predicted memory is not that exact: such a configuration may fit on the cluster."
     )
 
