@@ -7,7 +7,7 @@ def address(runs: pathlib.Path, name: str = "one") -> str:
     return (runs / name / "report.html").as_uri()
 
 
-def test_it_draws_everything_and_loads_nothing(browser, runs):
+def test_page_draws_everything_without_external_resources(browser, runs):
     browser.open(address(runs))
     browser.shot("report-light")
     assert browser.errors == [] and len(browser.requests) == 1
@@ -34,7 +34,7 @@ def test_it_draws_everything_and_loads_nothing(browser, runs):
     print("drawn after", browser["performance.timing.loadEventEnd - performance.timing.navigationStart"], "ms")
 
 
-def test_hostile_names_stay_text(browser, runs):
+def test_hostile_names_are_shown_as_text(browser, runs):
     browser.open(address(runs))
     assert browser["window.hacked"] is None and browser["document.scripts.length"] == 1
     assert "onerror=window.hacked=1" in browser["document.querySelector('h1').textContent"]
@@ -84,7 +84,7 @@ def test_modules_open_and_close(browser, runs):
     assert browser[shown] == before
 
 
-def test_a_phone_and_the_dark(browser, runs):
+def test_small_screen_and_dark_mode(browser, runs):
     browser.open(address(runs), width=390, height=800)
     browser.shot("report-phone")
     assert browser["document.documentElement.scrollWidth"] <= 390
@@ -109,5 +109,5 @@ def test_the_comparison(browser, runs, tmp_path):
     )
 
 
-def test_its_size(runs):
+def test_size_of_the_page(runs):
     assert (runs / "one" / "report.html").stat().st_size < 5_000_000

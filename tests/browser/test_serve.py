@@ -29,7 +29,7 @@ def fetch(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
         return refused.code, refused.read().decode()
 
 
-def test_the_list_says_what_is_wrong_with_each_run(address):
+def test_list_reports_the_problem_of_each_run(address):
     runs = {run["id"]: run for run in json.loads(fetch(address + "/api/runs")[1])["runs"]}
     assert runs["one"]["state"] == "ok" and runs["one"]["step_ms"] > 0 and runs["one"]["started"].startswith("20")
     assert (
@@ -102,7 +102,7 @@ def test_other_sites_and_writes_are_refused(address):
         assert fetch(address + "/", method)[0] == 405
 
 
-def test_a_token_is_needed_where_others_can_reach_it(runs):
+def test_token_is_required_if_other_machines_can_connect(runs):
     server = serve.make_server(runs, token="secret-token")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_address[1]}"

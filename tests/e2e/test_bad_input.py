@@ -19,7 +19,7 @@ def own_library(tmp_path):
     return library
 
 
-def test_a_preload_of_the_user_is_kept_and_said(run, own_library):
+def test_preload_of_the_user_is_kept_and_reported(run, own_library):
     done = run("true", options=("--no-predict",), LD_PRELOAD=str(own_library))
     assert "own preload" in done.stdout
     said = [line for line in done.complaints if "LD_PRELOAD" in line]

@@ -59,7 +59,7 @@ def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
     assert not any("cut off" in note for note in done.prediction["notes"])
 
 
-def test_a_thread_that_wants_python_at_its_end_does_not_abort(run, tmp_path):
+def test_thread_that_uses_python_at_its_end_does_not_abort(run, tmp_path):
     """As PyTorch's backward threads do when a program ends right behind them."""
     (tmp_path / "late.cpp").write_text("""
         #include <thread>

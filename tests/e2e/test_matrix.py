@@ -24,7 +24,7 @@ def read(tmp_path):
     return call
 
 
-def test_the_matrix_of_this_tree_is_in_order():
+def test_matrix_file_is_valid():
     environments = description.read(ROOT / "matrix.toml", {w.name for w in WORKLOADS})
     assert {"torch-2.1.2", "torch-2.15.0", "torch-2.15.0-nvidia"} <= {e.name for e in environments}
 
@@ -52,7 +52,7 @@ def test_a_torch_release_is_one_line(read):
     ('[[environment]]\nname = "a"\npackages = []\nworkloads = []\n' * 2, "two environments"),
     ("[[environment", "matrix.toml"),
 ])
-def test_mistakes_are_named(read, text, word):
+def test_errors_name_the_mistake(read, text, word):
     with pytest.raises(description.Mistake, match=word):
         read(text)
 
@@ -73,7 +73,7 @@ def test_without_nvidia_means_without_its_libraries_only():
     assert left_out == ["nvidia-cublas-cu12==12.1", "nvidia-nccl-cu13==2", "cuda-toolkit==13.2"]
 
 
-def test_a_result_is_kept_while_what_it_depends_on_stays():
+def test_result_is_kept_while_its_inputs_do_not_change():
     environment = description.Environment("a", ["torch==1"], ["ddp-4"])
     workload = next(w for w in WORKLOADS if w.name == "ddp-4")
     same = trial.inputs(venv.Venvs.inputs(environment), environment, workload)
@@ -109,11 +109,11 @@ def result(**changes):
         ({"state": "failed", "words": "exit code 1"}, False),
     ],
 )
-def test_what_counts_as_clean(changes, clean):
+def test_definition_of_clean(changes, clean):
     assert page.healthy(result(**changes)) == clean
 
 
-def test_the_page_says_what_is_missing():
+def test_page_reports_missing_data():
     environment = description.Environment("pack", ["torch==1", "pack"], ["gpt", "fsdp2", "resnet"],
                                           obstacles={"fsdp2": "pack wants a compiler that is not free"})
     state = {"versions": {"torch": "1", "Pack": "3.4"},

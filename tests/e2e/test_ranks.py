@@ -13,7 +13,7 @@ def collectives(prediction):
     return sorted((op["sizes"], op["count"], op["ms"]) for op in prediction["ops"] if op["kind"] == "collective")
 
 
-def test_some_ranks_stand_for_all(run, tmp_path):
+def test_some_ranks_represent_all(run, tmp_path):
     whole = run(*TRAIN, out=tmp_path / "whole")
     part = run(*TRAIN, out=tmp_path / "part", options=("--ranks", "0-1"))
     assert whole.code == 0 and part.code == 0, part.stderr
@@ -25,7 +25,7 @@ def test_some_ranks_stand_for_all(run, tmp_path):
     assert b["flops_per_step"] == pytest.approx(a["flops_per_step"])
 
 
-def test_ranks_of_a_node_nobody_runs(run):
+def test_ranks_of_a_node_that_does_not_run(run):
     """The second node is only waited for; what its ranks say in an exchange is what the first's say."""
     code = ("import torch, torch.distributed as dist, os; dist.init_process_group('nccl');"
             "torch.cuda.set_device(int(os.environ['LOCAL_RANK']));"
@@ -38,7 +38,7 @@ def test_ranks_of_a_node_nobody_runs(run):
     assert len(done.recordings) == 2
 
 
-def test_a_list_that_is_none(maya):
+def test_invalid_list_of_ranks(maya):
     done = maya("run", "--ranks", "2-1", "--", "true")
     assert done.returncode == 2
     assert "--ranks 2-1: expected `all`, `unique` or ranks as 0-3,8,16-56/8" in done.stderr
@@ -108,7 +108,7 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     assert "not recorded (" not in notes
 
 
-def test_a_rank_is_done_when_its_own_process_is(run, tmp_path):
+def test_rank_ends_with_its_own_process(run, tmp_path):
     """Under a launcher Maya does not know, absent ranks wait for those that run, not for what these start or fork."""
     (tmp_path / "train.py").write_text(
         "import os, subprocess, sys, time, torch\n"
@@ -211,7 +211,7 @@ if __name__ == "__main__":
 """
 
 
-def test_spawned_ranks_say_who_they_are_when_they_meet(run, tmp_path):
+def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path):
     """Their rank is an argument: nobody else knows it before init_process_group."""
     (tmp_path / "spawn.py").write_text(SPAWN)
     done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
@@ -247,7 +247,7 @@ def test_a_launcher_inside_a_script_that_starts_too_few(run, tmp_path):
     assert "--ranks: there is no rank 9: the command starts 4 (1 × 4)" in done.stderr
 
 
-def test_a_rank_that_waits_says_where(run, tmp_path):
+def test_waiting_rank_reports_where(run, tmp_path):
     (tmp_path / "wait.py").write_text(
         "import os, torch, torch.distributed as dist\n"
         "torch.zeros(1, device='cuda')\n"
@@ -405,7 +405,7 @@ def test_a_communicator_of_which_one_root_of_several_is_absent(run, tmp_path):
     assert "all 256 reduced" in done.stdout
 
 
-def test_a_rank_that_waits_before_it_touches_the_device_says_where(run, tmp_path):
+def test_rank_that_waits_before_using_the_device_reports_where(run, tmp_path):
     (tmp_path / "wait.py").write_text(
         "import os, time, torch.distributed as dist\n"
         "if os.environ['RANK'] == '0':\n"

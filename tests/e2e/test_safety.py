@@ -29,7 +29,7 @@ def wait_for(condition, seconds=60):
     return False
 
 
-def test_a_second_run_waits_until_the_last_process_of_the_first_is_gone(run, tmp_path):
+def test_directory_is_in_use_until_the_last_process_has_ended(run, tmp_path):
     """The launcher is killed; its command goes on and is not robbed of its recording."""
     out = tmp_path / "r"
     code = TOUCH + "; import time; time.sleep(600)"
@@ -160,7 +160,7 @@ def test_a_prediction_that_cannot_be_stored_is_printed(run):
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_the_exit_code_is_the_commands_own(run, code):
+def test_exit_code_is_that_of_the_command(run, code):
     done = run("bash", "-c", f"exit {code}")
     assert done.code == code
     assert "nothing was recorded" in done.stderr
@@ -174,7 +174,7 @@ def test_a_run_inside_a_run_is_refused_in_one_line(run, tmp_path):
     assert not (tmp_path / "inner").exists()
 
 
-def test_a_prediction_of_another_version_is_said(maya, tmp_path):
+def test_prediction_of_another_version_is_reported(maya, tmp_path):
     other = tmp_path / "prediction.json"
     for text in ('{"version": "2"}', '{"version": 2}', "[]", '{"version": {"a": 1}}', "[" * 100000):
         other.write_text(text)
@@ -202,12 +202,12 @@ def test_a_cluster_name_cannot_hang_the_program(maya, tmp_path, cluster):
 
 
 @pytest.mark.parametrize("setting", ["scale.gemm=1e308", "host.speed=0", "host.speed=-1"])
-def test_a_setting_without_meaning_is_refused(run, maya, setting, tmp_path):
+def test_unknown_setting_is_rejected(run, maya, setting, tmp_path):
     done = maya("run", "--set", setting, "--out", str(tmp_path / "r"), "--", "true")
     assert done.returncode != 0 and setting.split("=")[0] in done.stderr
 
 
-def test_an_absurd_benchmark_is_said(run, maya):
+def test_implausible_benchmark_is_reported(run, maya):
     done = python(run, "import torch; torch.ones(4, device='cuda') + 1", cluster="h100-sxm")
     toml = done.out / "run.toml"
     lines = [line for line in toml.read_text().splitlines() if not line.startswith("benchmark_us")]

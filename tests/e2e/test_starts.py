@@ -67,7 +67,7 @@ def test_recordings_are_the_same(both, maya, starts):
     assert b["step"]["count"] == a["step"]["count"] and b["flops_per_step"] == a["flops_per_step"]
 
 
-def test_a_program_finds_what_it_expects(both, tmp_path):
+def test_program_sees_the_emulated_environment(both, tmp_path):
     text = f"""
 import os, sys
 forked = {WAS_FORKED}
@@ -124,7 +124,7 @@ def test_other_variables_get_another_template(both, tmp_path):
     assert forked.stdout == plain.stdout == "1\n"
 
 
-def test_programs_are_seeded_each_by_itself(run, tmp_path, starts):
+def test_each_random_program_has_its_own_seed(run, tmp_path, starts):
     text = "import numpy, random, torch\nprint(torch.initial_seed(), numpy.random.random(), random.random())\n"
     first, second = [run("python", script(tmp_path, text), out=tmp_path / name, MAYA_START_DIR=str(starts),
                          options=("--start", "forked", "--no-predict")).stdout.split() for name in ("first", "second")]

@@ -96,7 +96,7 @@ def test_a_plain_script_with_data_loader_workers(run, script, tmp_path):
     assert "begins 0" in done.stdout
 
 
-def test_torchrun_in_a_shell_script_that_goes_on(run, script, tmp_path):
+def test_torchrun_in_a_shell_script_with_further_commands(run, script, tmp_path):
     """A later program that uses the device ends at once with success."""
     later = f"{sys.executable} -c 'import torch; torch.zeros(1).cuda(); print(chr(42) * 9)'"
     done = stopped(
@@ -201,7 +201,7 @@ def test_a_run_that_ends_before(run):
     assert "stopped = false" in (done.out / "run.toml").read_text()
 
 
-def test_numbers_that_are_none(maya):
+def test_invalid_numbers(maya):
     for wrong in ("0", "-3", "soon", "3x"):
         done = maya("run", "--stop-after", wrong, "--", "true")
         assert done.returncode == 2, wrong

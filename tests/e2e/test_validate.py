@@ -78,7 +78,7 @@ def test_a_case_is_recorded_once_and_only_its_range_counts(validate, folder, tmp
     assert len(list((tmp_path / "runs").glob("one-*/rank-0.maya"))) == 2
 
 
-def test_what_is_wrong_is_said(validate, folder):
+def test_problems_are_reported(validate, folder):
     done = validate("two")
     assert done.returncode == 1 and "no case two" in done.stderr
     (folder / "cases" / "one.toml").write_text(CASE.replace("products/s", "furlongs"))

@@ -10,7 +10,7 @@ import pytest
 from maya import api, engine, notebook, results
 
 
-def test_docstrings_are_true(here):
+def test_examples_in_docstrings_run(here):
     found = doctest.testmod(api, extraglobs={"maya": maya})
     assert found.attempted > 15 and found.failed == 0
 

@@ -99,7 +99,7 @@ def test_modules_have_their_path_in_the_model(run):
     assert plain["backward_ms"] > 0 and recomputed["ms"] > 1.1 * plain["ms"]
 
 
-def test_memory_is_told_apart(run):
+def test_memory_is_shown_by_purpose(run):
     (profile,) = details(run)["memory_at_peak"]
     weights = 3 * (2 * 1024 * 4096 + 1024 + 4096) * 4
     parts = profile["parts"]
@@ -193,7 +193,7 @@ def test_a_source_that_changed_is_not_quoted(run, tmp_path):
         lambda b: b.replace(b"Block", b"</script><script>alert(1)</script>"),
     ],
 )
-def test_a_damaged_file_of_places_harms_nothing(run, tmp_path, damage):
+def test_damaged_file_of_places_is_ignored(run, tmp_path, damage):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     (places,) = copy.glob("*.places")
@@ -221,7 +221,7 @@ def test_only_programs_are_quoted(run, tmp_path):
     assert "secret.txt" in page.read_text() and "the password" not in page.read_text()
 
 
-def test_a_run_without_stacks_says_so(run, tmp_path):
+def test_run_without_stacks_is_reported(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     for places in copy.glob("*.places"):

@@ -27,7 +27,7 @@ def test_pruning_finds_the_same_best(search):
             assert real.kind == outcome.OUT_OF_MEMORY or real.step_ms > best, record.detail
 
 
-def test_a_wrong_declaration_is_noticed_and_not_used(search):
+def test_wrong_declaration_is_detected_and_ignored(search):
     wrong = LAYOUTS.replace('memory_increases_with = ["micro"]', 'memory_increases_with = ["tp", "micro"]')
     everything = search(LAYOUTS, out="all", prune=False)
     result = search(wrong, out="wrong")
@@ -55,7 +55,7 @@ def test_equal_commands_run_once_and_cluster_figures_are_simulated_again(search)
         assert record.step_ms != fast[tuple(record.values[n] for n in ("tp", "micro", "vpp", "sp"))]
 
 
-def test_an_interrupted_search_goes_on_and_loses_nothing(search, tmp_path):
+def test_interrupted_search_continues_without_loss(search, tmp_path):
     whole = search(LAYOUTS, out="whole", prune=False)
     first = search(LAYOUTS, out="parts", prune=False, trials=100)
     assert len(first.records) == 100 and first.engine.count == 100
@@ -67,7 +67,7 @@ def test_an_interrupted_search_goes_on_and_loses_nothing(search, tmp_path):
     assert len(set(numbers)) == len(numbers)
 
 
-def test_a_larger_space_takes_over_what_was_tried(search):
+def test_larger_space_reuses_finished_trials(search):
     small = LAYOUTS.replace("max = 4", "max = 2")
     first = search(small, prune=False)
     second = search(LAYOUTS, prune=False)
@@ -76,7 +76,7 @@ def test_a_larger_space_takes_over_what_was_tried(search):
     assert second.best.goals == whole.best.goals
 
 
-def test_a_journal_cut_off_in_the_middle_is_read(search, tmp_path):
+def test_truncated_journal_is_read(search, tmp_path):
     search(LAYOUTS, prune=False, trials=20)
     journal = tmp_path / "out" / "study.journal"
     journal.write_bytes(journal.read_bytes()[:-37])
@@ -106,7 +106,7 @@ def test_two_searches_on_one_directory_are_refused(search, tmp_path):
     assert search(LAYOUTS, trials=1).records
 
 
-def test_some_other_directory_is_not_written_to(search, tmp_path):
+def test_unrelated_directory_is_not_written_to(search, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("")
     with pytest.raises(StoreError, match="not the directory of a search"):
@@ -210,7 +210,7 @@ def test_part_of_a_step_is_not_accepted_as_a_step(search):
     assert any("detected step has 1,048,576 tokens" in r.detail for r in wrong.records)
 
 
-def test_what_nearly_fits_is_named(search, monkeypatch):
+def test_near_misses_are_reported(search, monkeypatch):
     monkeypatch.setattr(summary, "NEAR", 0.5)  # the formula's configurations lie far apart
     result = search(LAYOUTS, prune=False)
     short = {}
@@ -230,7 +230,7 @@ def test_the_directory_is_private(search, tmp_path):
     assert (tmp_path / "out").stat().st_mode & 0o077 == 0
 
 
-def test_the_error_of_a_trial_is_not_the_launchers():
+def test_error_of_a_trial_is_that_of_the_worker():
     ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
     stuck = "maya: RUN: the job deadlocks: rank 0 waits"
     assert outcome.first_error(

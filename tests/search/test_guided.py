@@ -48,7 +48,7 @@ def test_ten_thousand_configurations(search, seed):
             assert record.detail and (cost is None or cost > best)
 
 
-def test_it_goes_on_where_it_was_interrupted(search):
+def test_continues_where_it_was_interrupted(search):
     text = LARGE.replace("zero = [0, 1, 2]", "zero = [1, 2]").replace("[64, 512]", "[64, 128]")
     first = search(text, trials=30)
     assert first.engine.count == 30

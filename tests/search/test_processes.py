@@ -97,7 +97,7 @@ def _working_directory(pid):
         return ""
 
 
-def test_a_full_disk_is_said_and_keeps_what_is_done(maya_search, tmp_path):
+def test_full_disk_is_reported_and_finished_trials_are_kept(maya_search, tmp_path):
     write(maya_search.path)
     code = ("import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000));"
@@ -115,7 +115,7 @@ def test_a_full_disk_is_said_and_keeps_what_is_done(maya_search, tmp_path):
     assert again.returncode == 0 and len(json.loads(again.stdout)["trials"]) == 3
 
 
-def test_all_trials_equal_is_said(maya_search):
+def test_equal_trials_are_reported(maya_search):
     write(maya_search.path, PLAIN.replace('["--fine"]', '["--ignores"]'))
     done = maya_search.run("space.toml", "--out", "out")
     assert done.returncode == 0 and "all trials are equal" in done.stdout

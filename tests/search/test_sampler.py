@@ -25,7 +25,7 @@ def test_samplers(search, method):
     assert len(again.records) >= len(result.records) + 5
 
 
-def test_a_sampler_ends_when_everything_was_tried(search):
+def test_sampler_ends_when_all_configurations_were_tried(search):
     text = SMALL.replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]').replace(
         "max = 4", "max = 1"
     )

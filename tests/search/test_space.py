@@ -40,7 +40,7 @@ def parse(text, **more):
     (PLAIN.replace("command", "comand"), "did you mean `command`"),
     (PLAIN + "constraints = 3\n", "is also"),
 ])
-def test_mistakes_are_named_with_their_place(text, words):
+def test_errors_name_the_mistake_and_its_place(text, words):
     if words == "is also":
         text, words = PLAIN + "[constants]\nbatch = 3\n", "is also in [constants]"
     with pytest.raises(SpaceError) as problem:
@@ -93,7 +93,7 @@ def test_the_smallest_conflict_is_named():
         require_satisfiable(parse(LAYOUTS.replace('constraints = [', 'constraints = ["tp > 8", "pp > 1", ')))
 
 
-def test_shares_that_do_not_divide_are_no_configurations():
+def test_divisions_with_a_remainder_are_not_configurations():
     text = (
         PLAIN.replace("[1, 2]", "[1, 2, 3, 4]") + "[derived]\nrest = '12 / (batch * 2)'\n[flags]\n'--rest' = 'rest'\n"
     )
