@@ -21,12 +21,13 @@ std::vector<Value> parameter_roots(const Program& program, const Launch& launch)
   return arguments;
 }
 
-Machine::Machine(const Program& program, const Launch& launch)
+Machine::Machine(const Program& program, const Launch& launch, std::uint64_t budget)
     : program_(program),
       launch_(launch),
       arguments_(parameter_roots(program, launch)),
       thread_(program, launch, arguments_, most_steps),
-      global_(launch) {
+      global_(launch),
+      budget_(budget) {
   thread_.counts_ = &ignored_;
 }
 
@@ -64,7 +65,7 @@ bool Machine::run_some(std::uint64_t blocks) {
   if (!global_.wrote_known()) return false;
   // Those of the others that the limit allows.
   const std::uint64_t each = std::max<std::uint64_t>(1, steps_ / few * 5 / 4);
-  const std::uint64_t affordable = (most_steps - std::min(steps_, most_steps)) / each;
+  const std::uint64_t affordable = (budget_ - std::min(steps_, budget_)) / each;
   const std::uint64_t stride = (blocks + affordable) / std::max<std::uint64_t>(1, affordable);
   for (std::uint64_t i = stride > 1 ? stride / 2 : 0; i < blocks;
        i += std::max<std::uint64_t>(1, stride)) {

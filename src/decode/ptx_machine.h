@@ -28,12 +28,13 @@ std::vector<Value> parameter_roots(const Program& program, const Launch& launch)
 
 class Machine {
  public:
-  Machine(const Program& program, const Launch& launch);
+  // `budget`: instructions for those blocks of a large launch that are run.
+  Machine(const Program& program, const Launch& launch, std::uint64_t budget = most_steps);
   bool run(Effects& effects);
 
  private:
   static constexpr std::uint32_t warp_size = 32;
-  static constexpr std::uint64_t most_steps = 16000000;
+  static constexpr std::uint64_t most_steps = 48000000;
   static constexpr std::uint64_t most_blocks = 1 << 20;
 
   enum class Where : std::uint8_t { running, at_warp, at_block, done };
@@ -74,7 +75,7 @@ class Machine {
   SharedMemory shared_;
   std::vector<Lane> lanes_;
   std::uint32_t block_{};
-  std::uint64_t steps_{};
+  std::uint64_t budget_, steps_{};
   bool meets_blocks_{};  // blocks look at what others wrote
 };
 

@@ -243,7 +243,7 @@ TEST(PtxMachine, OfALargeLaunchSomeBlocksAreRunAndTheOthersAreUnknown) {
     mov.u32 %r6, 0;
   LOOP:
     add.s32 %r6, %r6, 1;
-    setp.lt.s32 %p1, %r6, 1000;
+    setp.lt.s32 %p1, %r6, 3000;
     @%p1 bra LOOP;
     st.global.b32 [%rd12], %r5;)");
   ASSERT_TRUE(run.threads(4000, 32).go());

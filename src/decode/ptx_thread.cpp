@@ -196,7 +196,7 @@ Value Thread::steering(const Value& at, const Instruction& in) {
   const auto step = static_cast<std::uint64_t>(size);
   const void* bytes = launch_.known(at.bits, step);
   // Large masks are known here and there: the nearest entry stands for the others.
-  constexpr std::uint64_t furthest = 64;
+  constexpr std::uint64_t furthest = 128;
   for (std::uint64_t i = 1; i <= furthest && bytes == nullptr; ++i) {
     if (at.bits - base >= i * step) bytes = launch_.known(at.bits - i * step, step);
     if (bytes == nullptr) bytes = launch_.known(at.bits + i * step, step);

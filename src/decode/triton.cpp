@@ -27,9 +27,11 @@ class FromPtx : public Decoder, public Executable {
 
   // The limits go by instructions, not by time, so that every run of a program knows the same.
   bool execute(const Launch& launch, Effects& effects) const override {
-    constexpr std::uint64_t all_launches = 2'000'000'000, costly = 1'000'000, in_vain = 3;
-    if (!knowable.stores || spent > all_launches || wasted == in_vain) return false;
-    const bool good = ptx::Machine(*program, launch).run(effects);
+    constexpr std::uint64_t costly = 1'000'000, in_vain = 3;
+    constexpr std::uint64_t generous = 40'000'000, frugal = 10'000'000, enough = 1'000'000'000;
+    if (!knowable.stores || wasted == in_vain) return false;
+    const std::uint64_t budget = spent < enough ? generous : frugal;
+    const bool good = ptx::Machine(*program, launch, budget).run(effects);
     spent += effects.steps;
     if (good)
       wasted = 0;

@@ -1,8 +1,8 @@
 """Token shards in the project's format, with documents of the lengths that FineWeb has.
 
 The masks of these scripts depend on where documents begin, so their lengths matter. FineWeb's sample of 10 billion
-tokens has 14,868,862 documents, about 690 tokens each on average, and few long ones: a log-normal distribution with that
-mean and a deviation of one in the logarithm stands for them. The tokens themselves do not matter.
+tokens has about 15 million documents, some 690 tokens each on average, most of them shorter: a log-normal distribution
+with that mean and a deviation of one in the logarithm is assumed. The tokens themselves do not matter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares predictions.csv with what the logs say; the only file here that reads measured times.
 
-    python validation/speedruns/judge.py --repository CLONE [--predictions FILE] [--markdown]
+    python validation/speedruns/judge.py --repository CLONE [--predictions FILE] [--half look|proof]
 
 Early is the median of steps 20 to 120 of the log, late that of its last hundred.
 """
@@ -55,8 +55,8 @@ def main() -> None:
         error = predicted / truth - 1
         errors.setdefault((case["half"], phase), []).append(error)
         outside = "" if low <= truth <= high else r" \*"
-        print(f"| {name} | {case['torch']} | {case['half']} | {phase} | {truth:.0f} | {predicted:.1f} | {100 * error:+.1f} % | "
-              f"{low:.0f} – {high:.0f}{outside} | {100 * float(row['assumed']):.0f} % |")
+        print(f"| {name} | {case['torch']} | {case['half']} | {phase} | {truth:.0f} | {predicted:.1f} | "
+              f"{100 * error:+.1f} % | {low:.0f} – {high:.0f}{outside} | {100 * float(row['assumed']):.0f} % |")
     print()
     for (half, phase), found in sorted(errors.items()):
         print(f"{half}, {phase}: {len(found)} scripts, mean {mean([abs(e) for e in found])}, bias {mean(found)}")

@@ -17,6 +17,7 @@ import datetime
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ from compat.venv import Venvs  # noqa: E402
 
 FIELDS = ("date", "commit", "record", "phase", "torch", "step_ms", "low_ms", "high_ms", "steps", "found_by", "fitted",
           "unknown", "assumed", "seconds", "note")
-LATE_ITERATIONS = 40
+LATE_ITERATIONS, LATE_STEPS = 40, 2
 
 
 def cases() -> list[dict]:
@@ -66,12 +67,13 @@ def run(case: dict, late: bool, options: argparse.Namespace) -> dict:
     environment = environment_of(case["torch"])
     venvs.create(environment)
     bin = venvs.python(environment).parent
+    subprocess.run([bin / "python", HERE / "data.py", options.work / "data/fineweb10B"], check=True)
     folder = prepare(case, late, options)
     out = folder / "run"
     caches = options.work / "caches" / case["torch"]
-    variables = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-                 "TRITON_CACHE_DIR": str(caches / "triton"), "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
-                 "PYTHONPATH": os.pathsep.join(options.packages)}
+    variables = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(options.packages),
+                 "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"), "TRITON_CACHE_DIR": str(caches / "triton"),
+                 "TORCHINDUCTOR_FX_GRAPH_CACHE": "1"}
     command = [options.maya, "run", "--cluster", "dgx-h100", "--ranks", options.ranks, "--out", str(out)]
     if not late:
         command += ["--stop-after", str(options.steps)]
@@ -97,8 +99,12 @@ def row_of(case: dict, late: bool, out: pathlib.Path, code: int, seconds: float)
         return {**row, "note": f"exit code {code}" if prediction is None else prediction["no_step"]}
     step, coverage = prediction["step"], prediction["coverage"]
     assumed = sum(a["share"] or 0 for a in prediction["assumptions"])
-    return {**row, "step_ms": f"{step['ms']:.2f}", "low_ms": f"{step['low_ms']:.2f}", "high_ms": f"{step['high_ms']:.2f}",
-            "steps": step["count"], "found_by": step["found_by"], "fitted": f"{coverage['fitted']:.3f}",
+    # Of a shortened run the steps grow towards its end: the last of them count.
+    counted = step["each_ms"][-LATE_STEPS:] if late else []
+    ms = statistics.median(counted) if late else step["ms"]
+    return {**row, "step_ms": f"{ms:.2f}", "low_ms": f"{ms * step['low_ms'] / step['ms']:.2f}",
+            "high_ms": f"{ms * step['high_ms'] / step['ms']:.2f}", "steps": len(counted) or step["count"],
+            "found_by": step["found_by"], "fitted": f"{coverage['fitted']:.3f}",
             "unknown": f"{coverage['unknown']:.4f}", "assumed": f"{assumed:.3f}"}
 
 
@@ -115,7 +121,8 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--repository", type=pathlib.Path, required=True, help="a clone of the project, bare or not")
     words.add_argument("--out", type=pathlib.Path, default=HERE / "predictions.csv")
-    words.add_argument("--work", type=pathlib.Path, default=ROOT / "maya-runs/speedruns", help="environments, data, runs")
+    words.add_argument("--work", type=pathlib.Path, default=ROOT / "maya-runs/speedruns",
+                       help="environments, data, runs")
     words.add_argument("--maya", default=str(ROOT / ".venv/bin/maya"))
     words.add_argument("--ranks", default="unique")
     words.add_argument("--steps", type=int, default=5)
@@ -125,14 +132,12 @@ def main() -> None:
     words.add_argument("names", nargs="*")
     options = words.parse_args()
     options.work = options.work.resolve()
-    subprocess.run([Venvs(options.work / "home").python(environment_of("2.5.1")), HERE / "data.py", options.work / "data/fineweb10B"],
-                   check=False)
     for case in cases():
         if case["obstacle"] or (options.names and not any(name in case["record"] for name in options.names)):
             continue
         row = run(case, options.late, options)
         write(options.out, row)
-        print(row["record"], row["phase"], row.get("step_ms", "-"), row.get("note", ""), f"{row['seconds']} s", flush=True)
+        print(*(row.get(field, "-") for field in ("record", "phase", "step_ms", "note", "seconds")), flush=True)
 
 
 if __name__ == "__main__":
