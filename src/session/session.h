@@ -12,6 +12,7 @@
 //   handles.h         the table behind library handles (cublasHandle_t, …)
 //   host_memory.h     whether an address that a program passes can be read
 //   observation.h     the device's timeline, for a profiler
+//   device_load.h     how busy the devices of this node are, for monitors (NVML)
 //
 // Every entry point that does something looks the same: it checks its arguments as documented,
 // makes one call into the session and returns the code.

@@ -29,7 +29,7 @@ MAY_USE = {
 FREE = {"cli", "predict", "search"}
 # What the emulated libraries see of the session: the headers that session/session.h lists.
 FACE = {"session", "kernels", "graphs", "virtual_memory", "communicators", "machine", "handles", "host_memory",
-        "observation"}
+        "observation", "device_load"}
 
 
 def test_includes_follow_the_layers():

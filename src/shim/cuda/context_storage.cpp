@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "session/state.h"
+#include "session/session.h"
 
 extern "C" int cuCtxGetCurrent(maya::abi::CUcontext* context);
 

@@ -16,10 +16,8 @@
 #include <string>
 #include <utility>
 
-#include "session/attributes.h"
-#include "session/calls.h"
+#include "session/machine.h"
 #include "session/session.h"
-#include "session/state.h"
 #include "shim/cuda/context_storage.h"
 #include "shim/cuda/md2.h"
 
