@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes catalog/network/measured.csv from tables of measured collectives: tools/measured_network.py MEASUREMENTS_DIR
 
-MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine. `message_size` counts elements
-(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the NVSwitch, those of
-8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a size is never faster than a smaller
-one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
+MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine. `message_size`
+counts elements (rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be
+reduced in the NVSwitch, those of 8-bit integers are not. A single slow repetition is taken out (the median of three
+neighbours), and a size is never faster than a smaller one (the curve that grows and is nearest). Needs the packages of
+tools/fit/requirements.txt.
     --without RANKS   leave these numbers of ranks out (to see how well they are predicted)
     --judge           compare `maya net` with the tables instead of writing
 """
@@ -17,9 +18,15 @@ import numpy as np
 import pandas as pd
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-GPUS = {"a100_sxm": ("a100-80gb-sxm", "dgx-a100"), "h100_sxm": ("h100-sxm", "dgx-h100"), "h200_sxm": ("h200-sxm", "dgx-h200"),
-        "b200_sxm": ("b200-sxm", "dgx-b200"), "b300_sxm": ("b300-sxm", "dgx-b300"), "gb200": ("gb200", "gb200-nvl72"),
-        "l40s": ("l40s", "pcie-8xl40s")}
+GPUS = {
+    "a100_sxm": ("a100-80gb-sxm", "dgx-a100"),
+    "h100_sxm": ("h100-sxm", "dgx-h100"),
+    "h200_sxm": ("h200-sxm", "dgx-h200"),
+    "b200_sxm": ("b200-sxm", "dgx-b200"),
+    "b300_sxm": ("b300-sxm", "dgx-b300"),
+    "gb200": ("gb200", "gb200-nvl72"),
+    "l40s": ("l40s", "pcie-8xl40s"),
+}
 BYTES = {"half": 2, "int8": 1}
 STEEPEST = 2.3  # for twice the size
 KINDS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "alltoall": "all_to_all"}
@@ -56,7 +63,8 @@ def growing(us):
             (a, n), (b, m) = blocks[-2:]
             blocks[-2:] = [[(a * n + b * m) / (n + m), n + m]]
     value = np.concatenate([[v] * n for v, n in blocks])
-    # Where NCCL changes its protocol, one size takes up to three times the one before; both give way until it is STEEPEST.
+    # Where NCCL changes its protocol, one size takes up to three times the one before; both give way until it is
+    # STEEPEST.
     for _ in range(200):
         excess = np.maximum(np.diff(value) - np.log(STEEPEST), 0) / 2
         if not (excess > 1e-4).any():
@@ -98,8 +106,12 @@ def judge(folder, maya):
         if table is None:
             continue
         for (kind, ranks), rows in table[table.nccl_dtype == "half"].groupby(["op_name", "num_gpus"]):
-            done = subprocess.run([maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
-                                  capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             says = {int(w[0]): float(w[1]) for w in map(str.split, done.stdout.splitlines()) if w and w[0].isdigit()}
             error = np.array([says[b] / us - 1 for b, us in zip(rows.bytes, rows.us)])
             large = rows.bytes.values >= 1 << 20

@@ -1,4 +1,5 @@
-"""The reference pages say what the code has: environment variables, fields of prediction.json, folders, targets of make."""
+"""The reference pages say what the code has: environment variables, fields of prediction.json, folders, targets of
+make."""
 
 import json
 import pathlib
