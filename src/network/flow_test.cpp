@@ -152,9 +152,9 @@ TEST(Flow, OrderAndErrors) {
   EXPECT_DOUBLE_EQ(t[1].start_ns, t[0].end_ns);
   EXPECT_DOUBLE_EQ(t[2].start_ns, t[1].end_ns + 1000);
   chain[0].after = {2};
-  auto circle = network.run(chain);
-  EXPECT_FALSE(circle);
-  EXPECT_NE(circle.error().message.find("circle"), std::string::npos);
+  auto cycle = network.run(chain);
+  EXPECT_FALSE(cycle);
+  EXPECT_NE(cycle.error().message.find("cycle"), std::string::npos);
   chain[0].after = {7};
   EXPECT_NE(network.run(chain).error().message.find("does not exist"), std::string::npos);
   chain[0].after = {}, chain[0].ranks = ranks(9);

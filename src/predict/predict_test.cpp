@@ -191,8 +191,8 @@ TEST_F(EndToEnd, AWorkerThatItsCommandEndedWasNotCutOff) {
   auto cut = trace::read(folder.path + "/rank-0.maya");
   ASSERT_TRUE(cut);
   const std::string process = std::to_string(cut->identity.pid);
-  const auto bytes = fs::file_size(folder.path + "/rank-0.maya");
-  fs::resize_file(folder.path + "/rank-0.maya", bytes - 8);  // without the end that closes it
+  cut->complete = false;
+  sample::write_recording(folder.path + "/rank-0.maya", *cut);
   auto run = read_run(folder.path);
   ASSERT_TRUE(run) << run.error().message;
   ASSERT_FALSE(run->recordings[0].complete);

@@ -172,7 +172,8 @@ void write_recording(const std::string& path, const trace::Recording& recording)
       writer.append(record);
     }
   }
-  writer.close();
+  // An incomplete recording is left as by a process that was killed: its end is in the tail.
+  recording.complete ? writer.close() : writer.abandon();
 }
 
 void write_run(const std::string& directory, const Shape& shape, const std::string& cluster) {
