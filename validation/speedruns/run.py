@@ -98,6 +98,8 @@ def row_of(case: dict, late: bool, out: pathlib.Path, code: int, seconds: float)
     if prediction is None or prediction["step"] is None:
         return {**row, "note": f"exit code {code}" if prediction is None else prediction["no_step"]}
     step, coverage = prediction["step"], prediction["coverage"]
+    if late and "each_ms" not in step:
+        return {**row, "note": "prediction.json does not have step.each_ms: the last steps cannot be told"}
     assumed = sum(a["share"] or 0 for a in prediction["assumptions"])
     # Of a shortened run the steps grow towards its end: the last of them count.
     counted = step["each_ms"][-LATE_STEPS:] if late else []
