@@ -1,5 +1,5 @@
-"""What virtual time costs: run by bench/run under `maya run`, once with each clock. Prints processor nanoseconds of one clock
-read, and of the host per step of a small model."""
+"""What virtual time costs: run by bench/run under `maya run`, once with each clock. Prints processor nanoseconds of one
+clock read, and of the host per step of a small model."""
 
 import time
 

@@ -1,7 +1,7 @@
 """What emulation adds to the host time of a training step: run by bench/run under `maya run`.
 
-The clock of the device library counts the time its own entry points take (MAYA_MEASURE). Against empty stubs, which take
-next to none, a step is longer by no more than that.
+The clock of the device library counts the time its own entry points take (MAYA_MEASURE). Against empty stubs, which
+take next to none, a step is longer by no more than that.
 """
 
 import ctypes
@@ -48,6 +48,12 @@ for step in range(WARM + STEPS):
         host.append(time.process_time_ns() - began)
         ours.append(inside() - calls)
 best = min(range(STEPS), key=lambda i: host[i])
-print(f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step {host[best] / 1e6:7.2f} ms")
+print(
+    f"GPT of {sum(p.numel() for p in model.parameters()) / 1e9:.1f} B parameters, host time of a step "
+    f"{host[best] / 1e6:7.2f} ms"
+)
 print(f"of it inside emulated calls                        {ours[best] / 1e6:7.2f} ms")
-print(f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  (limit 5)")
+print(
+    f"against empty stubs, at most                      +{100 * ours[best] / (host[best] - ours[best]):7.2f} %  "
+    "(limit 5)"
+)

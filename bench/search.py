@@ -33,8 +33,10 @@ def main() -> None:
     print(f"trials that ran                                      {len(trials):6d}  in {wall:.0f} s")
     print(f"best found over best there is                        {best / min(costs):6.3f}")
     print(f"own CPU time, storing all configurations             {own:6.1f} s")
-    print(f"own CPU time over trial time                         {100 * own / spent:6.1f} %  of trials of {TRIAL_S:g} s;"
-          f" {100 * own / (7 * len(trials)):.1f} % of trials of 7 s")
+    print(
+        f"own CPU time over trial time                         {100 * own / spent:6.1f} %  of trials of {TRIAL_S:g} s;"
+        f" {100 * own / (7 * len(trials)):.1f} % of trials of 7 s"
+    )
 
 
 if __name__ == "__main__":

@@ -96,7 +96,10 @@ def main():
     with torch.device(device):
         model = GPT(args.vocabulary, args.length, args.layers, args.heads, args.width)
     if rank == 0:
-        print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.0f} M parameters, {world} x {torch.cuda.get_device_name()}")
+        print(
+            f"{sum(p.numel() for p in model.parameters()) / 1e6:.0f} M parameters, {world} x "
+            f"{torch.cuda.get_device_name()}"
+        )
     if world > 1:
         model = DistributedDataParallel(model, device_ids=[local], gradient_as_bucket_view=True)
     if args.compile:

@@ -75,7 +75,9 @@ def parse():
 
 def parallelize(model, args, mesh):
     if args.tp > 1:
-        plan = {name: ColwiseParallel() for name in ("q", "k", "v", "gate", "up")} | {name: RowwiseParallel() for name in ("out", "down")}
+        plan = {name: ColwiseParallel() for name in ("q", "k", "v", "gate", "up")} | {
+            name: RowwiseParallel() for name in ("out", "down")
+        }
         for block in model.blocks:
             parallelize_module(block, mesh["tp"], plan)
     if args.shard == "none":

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Writes catalog/network/measured.csv from tables of measured collectives: tools/measured_network.py MEASUREMENTS_DIR
 
-MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine; *-custom_allreduce_perf.parquet:
-all-reduces that inference engines have of their own. `message_size` counts elements
-(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the NVSwitch, those of
-8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a size is never faster than a smaller
-one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
+MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine;
+*-custom_allreduce_perf.parquet: all-reduces that inference engines have of their own. `message_size` counts elements
+(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the
+NVSwitch, those of 8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a
+size is never faster than a smaller one (the curve that grows and is nearest). Needs the packages of
+tools/fit/requirements.txt.
     --without RANKS   leave these numbers of ranks out (to see how well they are predicted)
     --judge           compare `maya net` with the tables instead of writing
     --engines         print how well all-reduces of engines are known: 4 GPUs from 2 and 8, and every second size left out
 """
+
 import argparse
 import pathlib
 import subprocess
@@ -19,10 +21,17 @@ import numpy as np
 import pandas as pd
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-GPUS = {"a100_sxm": ("a100-80gb-sxm", "dgx-a100"), "h100_sxm": ("h100-sxm", "dgx-h100"), "h200_sxm": ("h200-sxm", "dgx-h200"),
-        "b200_sxm": ("b200-sxm", "dgx-b200"), "b300_sxm": ("b300-sxm", "dgx-b300"), "gb200": ("gb200", "gb200-nvl72"),
-        "gb300": ("gb300", "gb300:8"), "l40s": ("l40s", "pcie-8xl40s"),
-        "rtx_pro_6000_server": ("rtx-pro-6000-server", "rtx-pro-6000-server:8")}
+GPUS = {
+    "a100_sxm": ("a100-80gb-sxm", "dgx-a100"),
+    "h100_sxm": ("h100-sxm", "dgx-h100"),
+    "h200_sxm": ("h200-sxm", "dgx-h200"),
+    "b200_sxm": ("b200-sxm", "dgx-b200"),
+    "b300_sxm": ("b300-sxm", "dgx-b300"),
+    "gb200": ("gb200", "gb200-nvl72"),
+    "gb300": ("gb300", "gb300:8"),
+    "l40s": ("l40s", "pcie-8xl40s"),
+    "rtx_pro_6000_server": ("rtx-pro-6000-server", "rtx-pro-6000-server:8"),
+}
 ENGINES = ("vllm", "sglang", "trtllm")
 BYTES = {"half": 2, "bfloat16": 2, "int8": 1}
 STEEPEST = 2.3  # for twice the size
@@ -113,13 +122,19 @@ def judge(folder, maya):
         if table is None:
             continue
         for (kind, ranks), rows in table[table.nccl_dtype == "half"].groupby(["op_name", "num_gpus"]):
-            done = subprocess.run([maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
-                                  capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [maya, "net", cluster, KINDS[kind], f"{rows.bytes.min()}..{rows.bytes.max()}", "--ranks", str(ranks)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             says = {int(w[0]): float(w[1]) for w in map(str.split, done.stdout.splitlines()) if w and w[0].isdigit()}
             error = np.array([says[b] / us - 1 for b, us in zip(rows.bytes, rows.us)])
             large = rows.bytes.values >= 1 << 20
-            print(f"{name:14s} {KINDS[kind]:10s} {ranks} ranks: mean {100 * np.abs(error).mean():5.1f} %, below 1 MiB "
-                  f"{100 * np.abs(error[~large]).mean():5.1f} %, above {100 * np.abs(error[large]).mean():5.1f} %")
+            print(
+                f"{name:14s} {KINDS[kind]:10s} {ranks} ranks: mean {100 * np.abs(error).mean():5.1f} %, below 1 MiB "
+                f"{100 * np.abs(error[~large]).mean():5.1f} %, above {100 * np.abs(error[large]).mean():5.1f} %"
+            )
 
 
 def times(rows):
@@ -135,7 +150,13 @@ def error(predicted, rows):
 
 
 def engines(folder):
-    print("| GPU | " + " | ".join(f"{x}, 4 GPUs | {x}, sizes" for x in ENGINES) + " |\n|---" + "|--:" * 2 * len(ENGINES) + "|")
+    print(
+        "| GPU | "
+        + " | ".join(f"{x}, 4 GPUs | {x}, sizes" for x in ENGINES)
+        + " |\n|---"
+        + "|--:" * 2 * len(ENGINES)
+        + "|"
+    )
     for gpu, (name, _) in GPUS.items():
         cells = []
         for library in ENGINES:

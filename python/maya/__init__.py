@@ -1,4 +1,4 @@
-"""Maya from Python: run a training command without a GPU, and ask what it would take on a cluster.
+"""Maya from Python: run a training command without a GPU and predict its step on a cluster.
 
     import maya
 
@@ -10,7 +10,7 @@
     maya.compare(h100=run, b200=run.predict("dgx-b200"))
     maya.search("space.toml")                     # the best configuration (docs/search.md)
 
-The work is done by the `maya` program; a process of it stays open and keeps what it has read (`maya/engine.py`).
+The `maya` program does the work. One process of it stays open and keeps recordings in memory (`maya/engine.py`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,28 @@ from typing import TYPE_CHECKING, Any
 from maya.installation import MayaError, program
 
 __version__ = "0.2.0"
-__all__ = ["MayaError", "Run", "clusters", "compare", "estimate", "gpus", "net", "open", "predict", "program", "run", "search"]
+__all__ = [
+    "MayaError",
+    "Run",
+    "clusters",
+    "compare",
+    "estimate",
+    "gpus",
+    "net",
+    "open",
+    "predict",
+    "program",
+    "run",
+    "search",
+]
 
 if TYPE_CHECKING:
     from maya.api import Run, clusters, compare, estimate, gpus, net, open, predict, run
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is asked for: `maya` as a command should not wait for it, and a search brings Optuna."""
+    """Loads submodules on first use, so that the `maya` command starts quickly and Optuna is only imported by a
+    search."""
     import importlib
 
     if name == "search":

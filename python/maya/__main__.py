@@ -1,4 +1,4 @@
-"""`maya` and `python -m maya`: becomes the compiled program beside this file."""
+"""`maya` and `python -m maya`: replaces this process by the compiled program in the package."""
 
 import os
 import sys

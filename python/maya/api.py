@@ -1,4 +1,4 @@
-"""`maya.run`, `predict`, `compare`, `estimate`, `net`: what the verbs of the program do, for scripts and notebooks."""
+"""`maya.run`, `predict`, `compare`, `estimate`, `net`: the verbs of the program for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class Run:
-    """A run directory: what was recorded, what was predicted, and what-ifs of it.
+    """A run directory: its recordings, its prediction, and what-ifs.
 
     >>> run = maya.open("maya-runs/demo")
     >>> run.exit_code
@@ -34,12 +34,14 @@ class Run:
     def __init__(self, directory: PathLike, exit_code: int | None = None):
         self.directory = pathlib.Path(directory)
         if not self.directory.is_dir():
-            raise MayaError(f"{self.directory}: no such run directory; `maya run --out {self.directory} -- COMMAND` makes one")
+            raise MayaError(
+                f"{self.directory}: no such run directory; `maya run --out {self.directory} -- COMMAND` makes one"
+            )
         self._exit_code = exit_code
 
     @property
     def exit_code(self) -> int | None:
-        """What the command ended with; None while it runs, or where run.toml does not say."""
+        """The exit code of the command; None while it runs or if run.toml does not have it."""
         if self._exit_code is None:
             found = re.search(r"^exit_code = (-?\d+)$", self._text("run.toml"), re.M)
             self._exit_code = int(found[1]) if found else None
@@ -47,7 +49,7 @@ class Run:
 
     @property
     def prediction(self) -> Prediction:
-        """The prediction for the cluster of the run: prediction.json, made now where it is missing."""
+        """The prediction for the cluster of the run: prediction.json, which is created if it is missing."""
         text = self._text("prediction.json")
         if not text:
             return self.predict()
@@ -58,7 +60,7 @@ class Run:
                             f"`maya predict {self.directory}`") from None
 
     def predict(self, cluster: str | None = None, set: Mapping[str, Any] | None = None, **options: Any) -> Prediction:
-        """`maya.predict` of this run."""
+        """Calls `maya.predict` for this run."""
         return predict(self, cluster, set, **options)
 
     def timeline(self) -> Timeline:
@@ -67,7 +69,7 @@ class Run:
 
     @property
     def report(self) -> pathlib.Path:
-        """report.html, made now where it is missing."""
+        """The path of report.html, which is created if it is missing."""
         path = self.directory / "report.html"
         if not path.exists():
             call(["report", str(self.directory)])
@@ -90,7 +92,7 @@ class Run:
 
 
 def open(directory: PathLike) -> Run:
-    """A run that `maya run` recorded earlier.
+    """Opens a run that `maya run` recorded earlier.
 
     >>> maya.open("maya-runs/demo")
     <Run maya-runs/demo>
@@ -98,15 +100,28 @@ def open(directory: PathLike) -> Run:
     return Run(directory)
 
 
-def run(command: Sequence[str], cluster: str = "dgx-h100", out: PathLike | None = None, *, ranks: str | None = None,
-        stop_after: int | str | None = None, steps: int | str | None = None, nodes: int | None = None, stacks: bool = False,
-        set: Mapping[str, Any] | None = None, options: Sequence[str] = (), env: Mapping[str, str] | None = None,
-        check: bool = True, quiet: bool = False, **environment: str) -> Run:
+def run(
+    command: Sequence[str],
+    cluster: str = "dgx-h100",
+    out: PathLike | None = None,
+    *,
+    ranks: str | None = None,
+    stop_after: int | str | None = None,
+    steps: int | str | None = None,
+    nodes: int | None = None,
+    stacks: bool = False,
+    set: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    check: bool = True,
+    quiet: bool = False,
+    **environment: str,
+) -> Run:
     """Runs a training command on an emulated cluster and predicts its step.
 
-    The command's output is shown as it comes, unless `quiet`. A command that fails raises MayaError, unless `check` is
-    False; what it did until then is recorded either way. Running out of the emulated GPU's memory is an answer and
-    raises nothing: `run.prediction.out_of_memory` says it. `options` are further options of `maya run`.
+    The output of the command is shown as it is written, unless `quiet`. If the command fails, MayaError is raised,
+    unless `check` is False; its work until then is recorded in both cases. Running out of GPU memory is a result and
+    does not raise: see `run.prediction.out_of_memory`. `options` are further options of `maya run`.
 
     >>> run = maya.run(["python", "train.py"], cluster="a100-80gb-sxm", out="maya-runs/a100", quiet=True)
     >>> run.prediction.gpu
@@ -134,18 +149,19 @@ def run(command: Sequence[str], cluster: str = "dgx-h100", out: PathLike | None 
 
 
 def _absolute(cluster: str | None) -> str | None:
-    """A cluster's file by its whole path; a name of the catalogue as it is."""
+    """Makes the path of a cluster file absolute. Names of the catalogue are not changed."""
     return os.path.abspath(cluster) if cluster and os.path.isfile(cluster) else cluster
 
 
 def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, Any] | None = None, *,
             steps: int | str | None = None, calibration: PathLike | None = None, details: bool = False,
             **settings: Any) -> Prediction:
-    """Simulates a recording again, on another cluster or with other settings. Nothing is written.
+    """Simulates a recording again, on another cluster or with other settings. No file is written.
 
-    `set` are the settings of `maya predict --set`; those without a dot may be given by name. The recording stays in
-    memory, so that the second question about a run takes as long as its simulation. `details` adds what prediction.json
-    has for the report and takes longer: cost by source line, communicators, memory at the peak and what would help.
+    `set` are the settings of `maya predict --set`; settings without a dot can also be keyword arguments. The recording
+    stays in memory, so the second prediction of a run only takes the time of its simulation. `details` adds the fields
+    of prediction.json that the report uses, and takes longer: cost by source line, communicators, memory at the peak,
+    and what-ifs.
 
     >>> maya.predict("maya-runs/demo", cluster="a100-80gb-sxm").gpu
     'a100-80gb-sxm'
@@ -153,7 +169,7 @@ def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, A
     >>> faster.step.ms <= maya.predict("maya-runs/demo").step.ms
     True
     """
-    # The engine is another process: it has the working directory of its start, not today's.
+    # The engine is another process and may have another working directory.
     question: dict[str, Any] = {"run": os.path.abspath(run), "cluster": _absolute(cluster),
                                 "set": {k: str(v) for k, v in {**(set or {}), **settings}.items()}}
     if details:
@@ -166,7 +182,7 @@ def predict(run: Run | PathLike, cluster: str | None = None, set: Mapping[str, A
 
 
 def compare(*runs: Run | PathLike | Prediction, **named: Run | PathLike | Prediction) -> Comparison:
-    """Predictions side by side: runs, prediction.json files or predictions; names may be given.
+    """Compares runs, prediction.json files or predictions. Keyword arguments give them names.
 
     >>> run = maya.open("maya-runs/demo")
     >>> table = maya.compare(h100=run, a100=run.predict("a100-80gb-sxm"))
@@ -186,7 +202,7 @@ def compare(*runs: Run | PathLike | Prediction, **named: Run | PathLike | Predic
 
 
 def estimate(op: str, gpu: str = "h100-sxm", calibration: PathLike | None = None, **keys: Any) -> Estimate:
-    """How long one op takes by itself, as `maya estimate`.
+    """Predicts how long one op takes when it runs alone, like `maya estimate`.
 
     >>> one = maya.estimate("gemm", m=4096, n=4096, k=8192, dtype="bf16", gpu="h100-sxm")
     >>> one.low_us < one.us < one.high_us
@@ -196,12 +212,24 @@ def estimate(op: str, gpu: str = "h100-sxm", calibration: PathLike | None = None
     """
     words = [*op.split(), *(f"{key}={value}" for key, value in keys.items())]
     answer = engine.ask("estimate", op=words, gpu=gpu, calibration=os.path.abspath(calibration) if calibration else "")
-    return Estimate(answer["op"], answer["gpu"], answer["predicted_us"], answer["low_us"], answer["high_us"], answer["origin"],
-                    answer["tflops"], answer["gbps"], answer["peak_share"], answer["warning"])
+    return Estimate(
+        answer["op"],
+        answer["gpu"],
+        answer["predicted_us"],
+        answer["low_us"],
+        answer["high_us"],
+        answer["origin"],
+        answer["tflops"],
+        answer["gbps"],
+        answer["peak_share"],
+        answer["warning"],
+    )
 
 
-def net(cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, set: Mapping[str, Any] | None = None) -> NetTable:
-    """Times and bandwidths of a collective, as `maya net`.
+def net(
+    cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, set: Mapping[str, Any] | None = None
+) -> NetTable:
+    """Predicts times and bandwidths of a collective, like `maya net`.
 
     >>> table = maya.net("dgx-h100:2", "all_reduce", "1MB..4MB")
     >>> [row.bytes for row in table]
@@ -216,7 +244,7 @@ def net(cluster: str, collective: str, sizes: str = "1MB..1GB", ranks: int = 0, 
 
 
 def clusters() -> list[dict]:
-    """Clusters of the catalogue.
+    """The clusters of the catalogue.
 
     >>> "dgx-h100" in [c["name"] for c in maya.clusters()]
     True
@@ -225,7 +253,7 @@ def clusters() -> list[dict]:
 
 
 def gpus() -> list[dict]:
-    """GPUs of the catalogue.
+    """The GPUs of the catalogue.
 
     >>> "h100-sxm" in [g["name"] for g in maya.gpus()]
     True
@@ -277,7 +305,9 @@ def _ran_out(run: Run) -> bool:
 
 def _new_directory(command: Sequence[str]) -> pathlib.Path:
     scripts = [pathlib.Path(w).stem for w in command if str(w).endswith((".py", ".sh"))]
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", scripts[0] if scripts else pathlib.Path(command[0]).stem) if command else "run"
+    name = (
+        re.sub(r"[^A-Za-z0-9_.-]", "-", scripts[0] if scripts else pathlib.Path(command[0]).stem) if command else "run"
+    )
     base = pathlib.Path("maya-runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
     folder, again = base, 2
     while folder.exists():
@@ -286,9 +316,11 @@ def _new_directory(command: Sequence[str]) -> pathlib.Path:
 
 
 def _perform(words: list[str], environment: Mapping[str, str], quiet: bool) -> tuple[int, str]:
-    """Exit code and the last line of Maya's own on stderr. Output goes where Python's goes, also in a notebook."""
-    process = subprocess.Popen(words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               errors="replace")
+    """Returns the exit code and the last line that Maya wrote to stderr. Output goes to Python's sys.stdout and
+    sys.stderr, so that a notebook shows it."""
+    process = subprocess.Popen(
+        words, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
     last = ""
     try:
         assert process.stdout

@@ -1,9 +1,9 @@
-"""maya calibrate: learn from profiles a user has.
+"""maya calibrate: adapts the models to profiles of the user.
 
 Reads PyTorch profiler traces (.json, .json.gz; with or without shapes), Nsight Systems SQLite exports (.sqlite) and
-CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns), compares them with
-the models, says what it learned, and writes a calibration file for `maya run`, `maya predict` and `maya estimate`
-(its format: src/estimate/calibration.h).
+CSV files (a column `op`, its keys as `maya estimate --help` lists them, and measured_us / _ms / _ns). Compares them
+with the models, prints the differences, and writes a calibration file for `maya run`, `maya predict` and `maya
+estimate`. src/estimate/calibration.h describes its format.
 """
 from __future__ import annotations
 
@@ -25,11 +25,23 @@ from maya import MayaError, program
 
 DTYPES = {"float": "f32", "double": "f64", "c10::Half": "f16", "c10::BFloat16": "bf16", "c10::Float8_e4m3fn": "f8e4m3",
           "c10::Float8_e5m2": "f8e5m2", "long int": "i64", "int": "i32", "bool": "bool", "unsigned char": "u8"}
-SIZES = {"f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "i64": 8, "i32": 4, "bool": 1, "u8": 1}
+SIZES = {
+    "f64": 8,
+    "f32": 4,
+    "tf32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+    "i64": 8,
+    "i32": 4,
+    "bool": 1,
+    "u8": 1,
+}
 
 
 class Sample:
-    """One kind of call: the op as the command line and as the calibration file name it, and its times in µs."""
+    """One kind of call: its op in the form of the command line and of the calibration file, and its times in µs."""
 
     def __init__(self, family, words, text, exact=True):
         self.family, self.words, self.text, self.exact = family, words, text, exact
@@ -92,7 +104,8 @@ def gemm_sample(name, dims, types, kernels):
 
 
 def conv_sample(name, dims, types, kernels):
-    """Forward convolutions; stride and padding are guessed where the trace does not say, so never exact."""
+    """Forward convolutions. Stride and padding are guessed if the trace does not have them, so the result is not
+    exact."""
     if name not in ("aten::cudnn_convolution", "aten::_convolution", "aten::convolution") or len(dims) < 2:
         return None
     x, w = dims[0], dims[1]
@@ -101,9 +114,23 @@ def conv_sample(name, dims, types, kernels):
     return x, w, DTYPES.get(types[0] if types else "float", "f32")
 
 
-POINTWISE = {"aten::add": 2, "aten::add_": 2, "aten::mul": 2, "aten::mul_": 2, "aten::sub": 2, "aten::div": 2, "aten::relu": 1,
-             "aten::relu_": 1, "aten::clamp_min": 1, "aten::clamp_min_": 1, "aten::gelu": 1, "aten::threshold_backward": 2,
-             "aten::sigmoid": 1, "aten::tanh": 1, "aten::silu": 1}
+POINTWISE = {
+    "aten::add": 2,
+    "aten::add_": 2,
+    "aten::mul": 2,
+    "aten::mul_": 2,
+    "aten::sub": 2,
+    "aten::div": 2,
+    "aten::relu": 1,
+    "aten::relu_": 1,
+    "aten::clamp_min": 1,
+    "aten::clamp_min_": 1,
+    "aten::gelu": 1,
+    "aten::threshold_backward": 2,
+    "aten::sigmoid": 1,
+    "aten::tanh": 1,
+    "aten::silu": 1,
+}
 
 
 def pointwise_sample(name, dims, types, kernels):
@@ -119,7 +146,9 @@ def pointwise_sample(name, dims, types, kernels):
     size = SIZES.get(dtype, 4)
     read, written = elements * size * len(tensors), elements * size
     words = dict(op="pointwise", elements=elements, bytes_read=read, bytes_written=written, dtype=dtype)
-    text = f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={len(tensors)} dtype={dtype}"
+    text = (
+        f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={len(tensors)} dtype={dtype}"
+    )
     return "memory.pointwise", words, text
 
 
@@ -139,16 +168,30 @@ def norm_sample(name, dims, types, kernels):
 
 
 def from_geometry(profile, kernel, grid, block, time_us):
-    """Without shapes: PyTorch's vectorized kernels give their size away, four elements a thread."""
+    """Without shapes, the size of PyTorch's vectorized kernels follows from their launch: four elements per thread."""
     if "vectorized_elementwise_kernel<4" not in kernel or not grid:
         return
     elements = product(grid) * product(block) * 4
-    inputs = 2 if re.search(r"CUDAFunctor_add|BinaryFunctor|MulFunctor, at::detail::Array<char\*, 3>|Array<char\*, 3>", kernel) else 1
+    inputs = (
+        2
+        if re.search(r"CUDAFunctor_add|BinaryFunctor|MulFunctor, at::detail::Array<char\*, 3>|Array<char\*, 3>", kernel)
+        else 1
+    )
     size = 2 if re.search(r"Half|BFloat16", kernel) else 4
     read, written = elements * size * inputs, elements * size
-    profile.add("memory.pointwise", dict(op="pointwise", elements=elements, bytes_read=read, bytes_written=written,
-                                         dtype="f16" if size == 2 else "f32"),
-                f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs}", time_us, exact=False)
+    profile.add(
+        "memory.pointwise",
+        dict(
+            op="pointwise",
+            elements=elements,
+            bytes_read=read,
+            bytes_written=written,
+            dtype="f16" if size == 2 else "f32",
+        ),
+        f"pointwise elements={elements} bytes_read={read} bytes_written={written} inputs={inputs}",
+        time_us,
+        exact=False,
+    )
 
 
 def read_trace(path):
@@ -157,7 +200,9 @@ def read_trace(path):
         with opener(path, "rb") as stream:
             trace = json.load(stream)
     except (EOFError, gzip.BadGzipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise MayaError(f"{path}: not a whole profiler trace ({error}); was the export cut off? export it again") from None
+        raise MayaError(
+            f"{path}: not a whole profiler trace ({error}); was the export cut off? export it again"
+        ) from None
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list):
         raise MayaError(f"{path}: no 'traceEvents'; expected a trace of torch.profiler (export_chrome_trace)")
@@ -181,7 +226,9 @@ def read_trace(path):
     if not kernels:
         raise MayaError(f"{path}: no GPU kernels in it; profile with ProfilerActivity.CUDA on a machine with a GPU")
     if (profile.gpu or "").startswith(("AMD", "Instinct")) or sum(k["name"].startswith("Cijk_") for k in kernels) > 5:
-        raise MayaError(f"{path}: recorded on another vendor's GPU ({profile.gpu or 'ROCm kernels'}); Maya models NVIDIA GPUs")
+        raise MayaError(
+            f"{path}: recorded on another vendor's GPU ({profile.gpu or 'ROCm kernels'}); Maya models NVIDIA GPUs"
+        )
     calls = collections.OrderedDict()  # a call of an op: the kernels it started
     for k in kernels:
         arguments = k.get("args") or {}
@@ -274,7 +321,7 @@ def read(path):
 
 
 def catalogue_name(marketing):
-    """The catalogue's name of a GPU by what its driver calls it."""
+    """The name in the catalogue of a GPU, by the name that its driver reports."""
     gpus = json.loads(subprocess.run([program(), "gpus", "--json"], capture_output=True, text=True, check=True).stdout)
     gpus = gpus.get("gpus", gpus) if isinstance(gpus, dict) else gpus
     names = [g["name"] if isinstance(g, dict) else g for g in gpus]
@@ -289,7 +336,7 @@ def catalogue_name(marketing):
 
 
 def predict(samples, gpu, calibration=None):
-    """Microseconds by the models (`maya estimate --csv`); None where a row was refused or flagged."""
+    """Predicted microseconds (`maya estimate --csv`); None for rows that could not be read or were flagged."""
     keys = sorted({k for s in samples for k in s.words if k != "op"})
     text = io.StringIO()
     writer = csv.writer(text)
@@ -304,17 +351,31 @@ def predict(samples, gpu, calibration=None):
         raise MayaError(done.stderr.strip().splitlines()[-1])
     out = []
     for row in csv.DictReader(io.StringIO(done.stdout)):
-        out.append(float(row["predicted_us"]) if row["predicted_us"] and "check the unit" not in row["warning"] else None)
+        out.append(
+            float(row["predicted_us"]) if row["predicted_us"] and "check the unit" not in row["warning"] else None
+        )
     return out
 
 
-FAMILY_OF_WORD = {"gemm": "gemm.tensor", "linear": "gemm.tensor", "bmm": "gemm.tensor", "conv": "conv.tensor", "attention": "attention",
-                  "softmax": "memory.softmax_forward", "layer_norm": "memory.layer_norm_forward", "rms_norm": "memory.rms_norm_forward",
-                  "pointwise": "memory.pointwise", "add": "memory.pointwise", "mul": "memory.pointwise", "copy": "transfer"}
+FAMILY_OF_WORD = {
+    "gemm": "gemm.tensor",
+    "linear": "gemm.tensor",
+    "bmm": "gemm.tensor",
+    "conv": "conv.tensor",
+    "attention": "attention",
+    "softmax": "memory.softmax_forward",
+    "layer_norm": "memory.layer_norm_forward",
+    "rms_norm": "memory.rms_norm_forward",
+    "pointwise": "memory.pointwise",
+    "add": "memory.pointwise",
+    "mul": "memory.pointwise",
+    "copy": "transfer",
+}
 
 
 def learn(samples, predicted, least=5):
-    """Per family: the factor that centres the model, its spread, and the error before and after (cross-validated)."""
+    """Per family: the factor that removes the model's bias, its spread, and the error before and after
+    (cross-validated)."""
     families = collections.defaultdict(list)
     for sample, us in zip(samples, predicted):
         if us and sample.median > 0:
@@ -384,7 +445,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="maya calibrate", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("profiles", nargs="+", help="traces, SQLite exports, CSV files of one kind of GPU")
-    parser.add_argument("--gpu", help="name in the catalogue; default: what the profile says")
+    parser.add_argument("--gpu", help="name in the catalogue; default: the GPU of the profile")
     parser.add_argument("--out", default="maya.calibration")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -393,12 +454,14 @@ def main(arguments=None):
         marketing = next((p.gpu for p in profiles if p.gpu), None)
         gpu = options.gpu or (catalogue_name(marketing) if marketing else None)
         if not gpu:
-            raise MayaError(f"which GPU? the profile says '{marketing}', which the catalogue does not know; name one with --gpu "
+            raise MayaError(f"the GPU of the profile, '{marketing}', is not in the catalogue; name one with --gpu "
                             "(see `maya gpus`), or add a TOML file with its data sheet to the catalogue")
         merged = {}
         for p in profiles:
             for key, sample in p.samples.items():
-                merged.setdefault(key, Sample(sample.family, sample.words, sample.text, sample.exact)).times += sample.times
+                merged.setdefault(
+                    key, Sample(sample.family, sample.words, sample.text, sample.exact)
+                ).times += sample.times
         samples = list(merged.values())
         if not samples:
             raise MayaError("nothing to learn: no kernel could be tied to an op; profile with record_shapes=True")
@@ -415,7 +478,10 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(result, indent=2))
         return 0
-    print(f"{gpu}: {kernels} kernels, {100 * used:.0f} % of their time tied to ops" + ("" if shapes else " (no shapes: sizes from launch grids only)"))
+    print(
+        f"{gpu}: {kernels} kernels, {100 * used:.0f} % of their time tied to ops"
+        + ("" if shapes else " (no shapes: sizes from launch grids only)")
+    )
     show(learned)
     print(f"{result['exact']} ops measured exactly; wrote {options.out}")
     return 0

@@ -1,7 +1,7 @@
-"""`maya compare A B --html FILE`: predictions side by side as a page that opens from disk.
+"""`maya compare A B --html FILE`: compares predictions side by side in a self-contained page.
 
-What differs is found in prediction.json alone, so that runs of other machines and of earlier versions can be compared:
-the parts of the step, families of the critical path, modules (runs with --stacks) and ops, aligned by name.
+Only prediction.json is needed, so runs of other machines and of earlier versions can be compared: parts of the step,
+families of the critical path, modules (runs with --stacks) and ops, aligned by name.
 """
 
 from __future__ import annotations
@@ -18,30 +18,61 @@ TEMPLATE = pathlib.Path(__file__).with_name("compare_page.html")
 
 
 def html_of(names: list[str], predictions: list[dict]) -> str:
-    """The page. Names of files and kernels stay text: the page writes them as such, and no '<' reaches its script."""
+    """The page. Names of files and kernels are not trusted: the page shows them as text, and its data contains no
+    '<'."""
     text = json.dumps({"names": names, "runs": [_needed(p) for p in predictions]}).replace("<", "\\u003c")
     return TEMPLATE.read_text().replace("/*DATA*/null", text).replace("<!--SUMMARY-->", _table(names, predictions))
 
 
 def _needed(prediction: dict) -> dict:
-    keys = ("cluster", "gpu", "command", "world_size", "gpus", "settings", "step", "no_step", "breakdown_ms", "mfu", "throughput",
-            "memory", "out_of_memory", "cost", "ops", "families", "code", "memory_at_peak", "notes")
+    keys = (
+        "cluster",
+        "gpu",
+        "command",
+        "world_size",
+        "gpus",
+        "settings",
+        "step",
+        "no_step",
+        "breakdown_ms",
+        "mfu",
+        "throughput",
+        "memory",
+        "out_of_memory",
+        "cost",
+        "ops",
+        "families",
+        "code",
+        "memory_at_peak",
+        "notes",
+    )
     kept = {key: prediction.get(key) for key in keys}
-    kept["memory"] = [max(prediction.get("memory") or [{"peak_bytes": 0, "capacity_bytes": 0}], key=lambda m: m["peak_bytes"])]
+    kept["memory"] = [
+        max(prediction.get("memory") or [{"peak_bytes": 0, "capacity_bytes": 0}], key=lambda m: m["peak_bytes"])
+    ]
     return kept
 
 
 def _table(names: list[str], predictions: list[dict]) -> str:
-    """For a browser without JavaScript."""
+    """A table for browsers without JavaScript."""
     from maya.notebook import table
 
-    rows = [{"run": name, "cluster": p["cluster"], "step ms": (p.get("step") or {}).get("ms"),
-             **{k.replace("_", " ") + " ms": v for k, v in p["breakdown_ms"].items()}} for name, p in zip(names, predictions)]
+    rows = [
+        {
+            "run": name,
+            "cluster": p["cluster"],
+            "step ms": (p.get("step") or {}).get("ms"),
+            **{k.replace("_", " ") + " ms": v for k, v in p["breakdown_ms"].items()},
+        }
+        for name, p in zip(names, predictions)
+    ]
     return table(rows)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="maya compare", description="Predictions side by side as a page")
+    parser = argparse.ArgumentParser(
+        prog="maya compare", description="Compare predictions side by side in an HTML page"
+    )
     parser.add_argument("runs", nargs="+", metavar="RUN")
     parser.add_argument("--html", required=True, metavar="FILE")
     options = parser.parse_args(arguments)
@@ -58,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def differences(a: Any, b: Any) -> list[str]:
-    """Settings and figures that tell two predictions apart, as 'what: a → b'."""
+    """Settings and figures in which two predictions differ, as 'what: a → b'."""
     out = []
     for key in ("command", "cluster", "gpu", "world_size"):
         if a.get(key) != b.get(key):

@@ -1,4 +1,4 @@
-"""`maya completion bash|zsh|fish`: completion of verbs and options, from what the program itself says in --help.
+"""`maya completion bash|zsh|fish`: prints a completion script for verbs and options, made from `maya --help`.
 
     source <(maya completion bash)          # in ~/.bashrc
     maya completion fish | source           # in config.fish
@@ -45,7 +45,7 @@ def script(shell: str) -> str:
     body = f"""_maya() {{
   local word="${{COMP_WORDS[COMP_CWORD]}}" words="" previous="${{COMP_WORDS[COMP_CWORD-1]}}" i
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W {_quoted(' '.join(known))} -- "$word")); return
+    COMPREPLY=($(compgen -W {_quoted(" ".join(known))} -- "$word")); return
   fi
   for ((i = 2; i < COMP_CWORD; i++)); do
     [[ ${{COMP_WORDS[i]}} != -- ]] || {{ COMPREPLY=($(compgen -c -f -- "$word")); return; }}
@@ -68,8 +68,11 @@ def _quoted(text: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="maya completion", description="Completion of verbs and options for a shell",
-                                     epilog="bash: source <(maya completion bash)   fish: maya completion fish | source")
+    parser = argparse.ArgumentParser(
+        prog="maya completion",
+        description="Completion of verbs and options for a shell",
+        epilog="bash: source <(maya completion bash)   fish: maya completion fish | source",
+    )
     parser.add_argument("shell", choices=["bash", "zsh", "fish"])
     print(script(parser.parse_args(arguments).shell), end="")
     return 0

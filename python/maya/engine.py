@@ -1,7 +1,8 @@
-"""The `maya engine` process behind the Python functions: it keeps recordings and models between questions.
+"""The `maya engine` process behind the Python functions. It keeps recordings and models in memory between questions.
 
-A process, not an extension module: the package works in every Python release without being built for it, a crash of
-the simulator cannot take a notebook with it, and a question costs 0.1 ms of JSON on top of the simulation.
+It is a process and not an extension module: the package works with every Python release without being built for it, a
+crash of the simulator does not crash a notebook, and a question costs only 0.1 ms of JSON in addition to the
+simulation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from maya.installation import MayaError, program
 
 
 class Engine:
-    """One `maya engine`, started with the first question. Threads take turns; a forked child starts its own."""
+    """One `maya engine` process, started with the first question. Thread-safe; a forked child starts its own
+    process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +60,7 @@ class Engine:
         return self._process
 
     def close(self) -> None:
-        """Ends the process; the next question starts another."""
+        """Ends the process. The next question starts a new one."""
         with self._lock:
             self._stop()
 

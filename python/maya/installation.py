@@ -1,4 +1,4 @@
-"""Where the `maya` program is, and what is raised when it says no."""
+"""Finds the `maya` program, and defines the exception for its failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _package = pathlib.Path(__file__).resolve().parent
 
 
 class MayaError(RuntimeError):
-    """`maya` ended with a failure; the message is the line it printed."""
+    """`maya` failed. The message is the line that it printed."""
 
 
 def program() -> str:
@@ -27,7 +27,7 @@ def program() -> str:
 
 
 def call(arguments: Sequence[str]) -> str:
-    """What `maya ARGUMENTS` prints. Raises MayaError with its last line if it fails."""
+    """The output of `maya ARGUMENTS`. Raises MayaError with its last line if it fails."""
     done = subprocess.run([program(), *arguments], capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
@@ -36,10 +36,10 @@ def call(arguments: Sequence[str]) -> str:
 
 
 def open_libraries() -> bool:
-    """Lets `import torch` work in this process where NVIDIA's libraries are missing, by opening Maya's in their place.
+    """Makes `import torch` work in this process without NVIDIA's libraries, by loading Maya's libraries instead.
 
-    There is no GPU in it (`torch.cuda.is_available()` is false): work is emulated under `maya run` only. Does nothing, and
-    returns False, where torch brings NVIDIA's own libraries (the packages nvidia-*) or is loaded already.
+    There is no GPU in it (`torch.cuda.is_available()` is false): work is emulated under `maya run` only. Does nothing,
+    and returns False, where torch brings NVIDIA's own libraries (the packages nvidia-*) or is loaded already.
     """
     import ctypes
     import importlib.util
@@ -54,5 +54,5 @@ def open_libraries() -> bool:
             ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
             opened = True
         except OSError:
-            continue  # torch says which one it misses
+            continue  # the error of torch names the missing library
     return opened

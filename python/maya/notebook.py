@@ -1,4 +1,4 @@
-"""What a notebook shows: small pieces of HTML with inline styles, nothing loaded and no script."""
+"""HTML for notebooks: inline styles, no scripts and no external resources."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ if TYPE_CHECKING:
     from maya.results import Comparison, Prediction, Timeline
 
 COLOURS = {"compute": "#3d8b5f", "exposed communication": "#b0559b", "copy": "#4a7fc1", "idle": "#e0b04a"}
-KINDS = {"gemm": "#3d8b5f", "attention": "#2f6f8f", "collective": "#b0559b", "point_to_point": "#c77fb4", "copy": "#4a7fc1",
-         "pointwise": "#8fbf9f", "optimizer_step": "#6b7fb0", "normalization": "#7aa95c"}
+KINDS = {
+    "gemm": "#3d8b5f",
+    "attention": "#2f6f8f",
+    "collective": "#b0559b",
+    "point_to_point": "#c77fb4",
+    "copy": "#4a7fc1",
+    "pointwise": "#8fbf9f",
+    "optimizer_step": "#6b7fb0",
+    "normalization": "#7aa95c",
+}
 
 
 def ms(value: float | None) -> str:
@@ -44,9 +52,14 @@ def table(rows: list[dict]) -> str:
 def bar(parts: list[tuple[str, float, str]], height: int = 18) -> str:
     total = sum(value for _, value, _ in parts) or 1
     pieces = "".join(
-        f'<div title="{escape(name, quote=True)} {ms(value)}" style="width:{100 * value / total:.3f}%;background:{colour}"></div>'
-        for name, value, colour in parts if value > 0)
-    return f'<div style="display:flex;height:{height}px;max-width:640px;border-radius:4px;overflow:hidden">{pieces}</div>'
+        f'<div title="{escape(name, quote=True)} {ms(value)}" '
+        f'style="width:{100 * value / total:.3f}%;background:{colour}"></div>'
+        for name, value, colour in parts
+        if value > 0
+    )
+    return (
+        f'<div style="display:flex;height:{height}px;max-width:640px;border-radius:4px;overflow:hidden">{pieces}</div>'
+    )
 
 
 def parts_of(p: "Prediction") -> list[tuple[str, float, str]]:
@@ -74,9 +87,13 @@ def prediction(p: "Prediction") -> str:
     if what:
         facts.append("what if " + escape(what))
     parts = parts_of(p)
-    legend = " · ".join(f'<span style="color:{colour}">■</span> {name} {ms(value)}' for name, value, colour in parts if value > 0)
-    return (f'<div style="font-family:system-ui,sans-serif;line-height:1.6"><div><code>{escape(p.command[:200])}</code></div>'
-            f'<div>{head} · {" · ".join(facts)}</div>{bar(parts)}<div style="font-size:90%">{legend}</div></div>')
+    legend = " · ".join(
+        f'<span style="color:{colour}">■</span> {name} {ms(value)}' for name, value, colour in parts if value > 0
+    )
+    return (
+        f'<div style="font-family:system-ui,sans-serif;line-height:1.6"><div><code>{escape(p.command[:200])}</code></div>'
+        f'<div>{head} · {" · ".join(facts)}</div>{bar(parts)}<div style="font-size:90%">{legend}</div></div>'
+    )
 
 
 def comparison(c: "Comparison") -> str:
@@ -88,12 +105,15 @@ def comparison(c: "Comparison") -> str:
         rows.append(f"<tr><td>{escape(name)}</td><td>{escape(p.cluster)}</td><td>{ms(p.step_ms)}</td>"
                     f"<td>{'–' if ratio is None else f'{ratio:.3f}×'}</td><td>{size(p.peak_bytes)}</td>"
                     f'<td style="width:340px"><div style="width:{width:.2f}%">{bar(parts_of(p), 12)}</div></td></tr>')
-    return ("<table><thead><tr><th>run</th><th>cluster</th><th>step</th><th>against the first</th><th>memory</th><th></th></tr>"
-            f"</thead><tbody>{''.join(rows)}</tbody></table>")
+    return (
+        "<table><thead><tr><th>run</th><th>cluster</th><th>step</th><th>against the "
+        "first</th><th>memory</th><th></th></tr>"
+        f"</thead><tbody>{''.join(rows)}</tbody></table>"
+    )
 
 
 def timeline(t: "Timeline") -> str:
-    """The first measured step as a picture: one row for each stream of one rank of each kind."""
+    """Draws the first measured step: one row per stream, for one rank of each class."""
     step = next((k for k, s in enumerate(t.steps) if s.get("measured")), None)
     shown = [s for s in t.spans if s.step == step]
     if not shown:
@@ -109,9 +129,16 @@ def timeline(t: "Timeline") -> str:
         if x + width < drawn.get(lane, -1) + .4:  # several in one pixel
             continue
         drawn[lane] = x + width
-        boxes.append(f'<rect x="{110 + x:.1f}" y="{place[lane] * 20}" width="{width:.1f}" height="17" '
-                     f'fill="{KINDS.get(s.kind, "#86a89a")}"><title>{escape(s.work or s.name)} {ms(s.us / 1e3)}</title></rect>')
-    labels = "".join(f'<text x="0" y="{i * 20 + 13}" font-size="11" fill="currentColor">rank {rank} stream {stream}</text>'
-                     for (rank, stream), i in place.items())
-    return (f'<svg viewBox="0 0 1020 {len(lanes) * 20}" width="100%" font-family="system-ui,sans-serif" role="img" '
-            f'aria-label="timeline of a step">{labels}{"".join(boxes)}</svg><div>{ms((end - begin) / 1e3)}, {len(shown)} spans</div>')
+        boxes.append(
+            f'<rect x="{110 + x:.1f}" y="{place[lane] * 20}" width="{width:.1f}" height="17" '
+            f'fill="{KINDS.get(s.kind, "#86a89a")}"><title>{escape(s.work or s.name)} {ms(s.us / 1e3)}</title></rect>'
+        )
+    labels = "".join(
+        f'<text x="0" y="{i * 20 + 13}" font-size="11" fill="currentColor">rank {rank} stream {stream}</text>'
+        for (rank, stream), i in place.items()
+    )
+    return (
+        f'<svg viewBox="0 0 1020 {len(lanes) * 20}" width="100%" font-family="system-ui,sans-serif" role="img" '
+        f'aria-label="timeline of a step">{labels}{"".join(boxes)}</svg><div>{ms((end - begin) / 1e3)}, {len(shown)} '
+        'spans</div>'
+    )

@@ -1,4 +1,4 @@
-"""Tests of multi-GPU code without a GPU: `pytest --maya dgx-h100:2`.
+"""Runs tests of multi-GPU code without a GPU: `pytest --maya dgx-h100:2`.
 
     @pytest.mark.gpus(16)
     def test_gradients_are_reduced():     # the function itself runs on 16 emulated ranks
@@ -11,9 +11,9 @@
         assert run.prediction.peak_bytes < 40 * 2**30
         assert run.collectives("all_reduce").count <= 12
 
-A test marked `gpus(N)` whose function has no `maya_ranks` parameter is itself run on N emulated ranks: its file is imported
-by every rank under torchrun, and the function is called with the process group made. It fails where a rank fails, where
-ranks' collectives do not match, and where one is missing. `maya_limits(step_ms=…, peak_gib=…)` bounds the prediction.
+The function of a test marked `gpus(N)` without a `maya_ranks` parameter runs on N emulated ranks: every rank imports
+its file under torchrun and calls the function with an initialized process group. The test fails if a rank fails, or if
+the collectives of the ranks do not match. `maya_limits(step_ms=…, peak_gib=…)` sets limits for the prediction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pytest
 from maya import api, installation
 from maya.installation import MayaError
 
-# Run by every rank: the test's own function, with a process group around it.
+# Every rank runs this program, which calls the test function with a process group.
 RANK = """
 import importlib.util, os, sys
 import torch
@@ -53,7 +53,7 @@ dist.destroy_process_group()
 
 @dataclass(frozen=True)
 class Collectives:
-    """Calls of one kind in a step of the mean rank."""
+    """Collectives of one kind in a step, as a mean over the ranks."""
 
     count: float
     bytes: float
@@ -61,13 +61,15 @@ class Collectives:
 
 
 class TestRun(api.Run):
-    """A run with what tests ask of it."""
+    """A run, with functions for assertions."""
 
-    __test__ = False  # not a test class, whatever its name says
+    __test__ = False  # not a test class, despite its name
 
     def collectives(self, kind: str | None = None) -> Collectives:
-        """Collectives of a step: how many, how many bytes in all, the largest. `kind`: all_reduce, all_gather …"""
-        calls = [c for g in self.prediction.raw.get("communicators", []) for c in g["calls"] if kind in (None, c["kind"])]
+        """The collectives of a step: count, total bytes and largest size. `kind` is all_reduce, all_gather …"""
+        calls = [
+            c for g in self.prediction.raw.get("communicators", []) for c in g["calls"] if kind in (None, c["kind"])
+        ]
         return Collectives(sum(c["count"] for c in calls), sum(c["count"] * c["bytes"] for c in calls),
                            max((c["bytes"] for c in calls), default=0))
 
@@ -80,7 +82,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> None:
-    """Files of tests import torch here too, when they are collected: without a GPU, and perhaps without its libraries."""
+    """Test files import torch in this process when they are collected, which must work without NVIDIA's libraries."""
     if any(word == "--maya" or word.startswith("--maya=") for word in args):
         installation.open_libraries()
 
@@ -102,7 +104,7 @@ def pytest_collection_modifyitems(config: Any, items: list) -> None:
 def _ranks(item: Any) -> int:
     marker = item.get_closest_marker("gpus")
     if not marker or not marker.args or not isinstance(marker.args[0], int) or marker.args[0] < 1:
-        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpus wants a number of GPUs, for example gpus(8)")
+        raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpus needs a number of GPUs, for example gpus(8)")
     return marker.args[0]
 
 
@@ -112,12 +114,24 @@ def _perform(request_config: Any, item: Any, folder: pathlib.Path, ranks: int, w
     per_node = _gpus_per_node(cluster)
     if ranks > per_node:
         if ranks % per_node:
-            raise pytest.UsageError(f"{item.nodeid}: {ranks} GPUs are no whole number of nodes of {cluster} ({per_node} each)")
-        launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={per_node}", f"--nnodes={ranks // per_node}",
-                    "--node-rank=0"]
-    run = api.run([*launcher, *words], cluster=cluster.split(":")[0] if ranks > per_node else cluster, out=folder, check=False)
+            raise pytest.UsageError(
+                f"{item.nodeid}: {ranks} GPUs are no whole number of nodes of {cluster} ({per_node} each)"
+            )
+        launcher = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            f"--nproc-per-node={per_node}",
+            f"--nnodes={ranks // per_node}",
+            "--node-rank=0",
+        ]
+    run = api.run(
+        [*launcher, *words], cluster=cluster.split(":")[0] if ranks > per_node else cluster, out=folder, check=False
+    )
     if run.exit_code:
-        raise AssertionError(f"the ranks ended with code {run.exit_code}; their output is above, the recording in {folder}")
+        raise AssertionError(
+            f"the ranks ended with code {run.exit_code}; their output is above, the recording in {folder}"
+        )
     found = TestRun(folder, run.exit_code)
     _check_limits(item, found)
     return found
@@ -138,14 +152,18 @@ def _check_limits(item: Any, run: TestRun) -> None:
     prediction = run.prediction
     step, peak = marker.kwargs.get("step_ms"), marker.kwargs.get("peak_gib")
     if step is not None:
-        assert prediction.step and prediction.step.ms <= step, f"a step takes {prediction.step_ms} ms, the limit is {step}"
+        assert prediction.step and prediction.step.ms <= step, (
+            f"a step takes {prediction.step_ms} ms, the limit is {step}"
+        )
     if peak is not None:
-        assert prediction.peak_bytes <= peak * 2**30, f"{prediction.peak_bytes / 2**30:.2f} GiB at the peak, the limit is {peak}"
+        assert prediction.peak_bytes <= peak * 2**30, (
+            f"{prediction.peak_bytes / 2**30:.2f} GiB at the peak, the limit is {peak}"
+        )
 
 
 @pytest.fixture
 def maya_ranks(request: Any, tmp_path: pathlib.Path) -> Any:
-    """maya_ranks("train.py", "--batch", "4"): the script on as many emulated ranks as the test's mark says."""
+    """maya_ranks("train.py", "--batch", "4") runs the script on as many emulated ranks as the mark of the test has."""
     count = 0
 
     def perform(*words: str) -> TestRun:
@@ -161,14 +179,16 @@ def maya_ranks(request: Any, tmp_path: pathlib.Path) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: Any) -> bool | None:
-    """A marked test that does not ask for `maya_ranks` is the code of a rank."""
+    """Runs the function of a marked test without a `maya_ranks` parameter on every rank."""
     if not pyfuncitem.get_closest_marker("gpus") or not pyfuncitem.config.getoption("--maya"):
         return None
     if "maya_ranks" in pyfuncitem.fixturenames:
         return None
     if pyfuncitem._fixtureinfo.argnames:
-        raise pytest.UsageError(f"{pyfuncitem.nodeid}: a test that runs on the ranks themselves cannot have fixtures "
-                                f"({', '.join(pyfuncitem._fixtureinfo.argnames)}); start a script with maya_ranks instead")
+        raise pytest.UsageError(
+            f"{pyfuncitem.nodeid}: a test that runs on the ranks themselves cannot have fixtures "
+            f"({', '.join(pyfuncitem._fixtureinfo.argnames)}); start a script with maya_ranks instead"
+        )
     name = ".".join(pyfuncitem.getmodpath().split("."))
     folder = pyfuncitem.config._tmp_path_factory.mktemp("maya", numbered=True)
     script = folder / "rank.py"

@@ -1,4 +1,4 @@
-"""What Maya answers, as typed objects. Fields are those of prediction.json (docs/prediction.md)."""
+"""The answers of Maya as typed objects. The fields are those of prediction.json (docs/prediction.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from maya import notebook
 
 
 def _made(kind: type, data: Any) -> Any:
-    """A dataclass from JSON. Fields that are missing keep their defaults, those of newer versions are left to `raw`."""
+    """Makes a dataclass from JSON. Missing fields keep their defaults; fields of newer versions are only in `raw`."""
     if data is None:
         return None
     known = {f.name for f in dataclasses.fields(kind)}
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Parts of the mean GPU's step, in ms. compute + exposed_communication + copy + idle = the step."""
+    """Parts of the step in ms, as a mean over the GPUs. compute + exposed_communication + copy + idle = the step."""
 
     compute: float = 0
     communication: float = 0
@@ -99,7 +99,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Shares of the GPU time by where its duration comes from."""
+    """Shares of the GPU time by the origin of the durations."""
 
     measured: float = 0
     fitted: float = 0
@@ -136,7 +136,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a run would take on a cluster. `raw` is prediction.json as it is."""
+    """The prediction of a run on a cluster. `raw` is the content of prediction.json."""
 
     cluster: str
     gpu: str
@@ -163,29 +163,42 @@ class Prediction:
 
     @classmethod
     def from_json(cls, data: dict, run: str | None = None, question: dict | None = None) -> "Prediction":
-        """From the contents of a prediction.json."""
+        """Makes a prediction from the content of prediction.json."""
         from maya.installation import MayaError
 
         if not isinstance(data, dict) or data.get("version") != 1:
             version = data.get("version") if isinstance(data, dict) else None
-            raise MayaError(f"this is not a prediction of version 1 (version {version!r}); make it anew with `maya predict RUN`")
+            raise MayaError(
+                f"this is not a prediction of version 1 (version {version!r}); create it again with `maya predict RUN`"
+            )
         return cls(
-            cluster=data["cluster"], gpu=data.get("gpu", ""), command=data.get("command", ""),
-            world_size=data["world_size"], gpus=data.get("gpus", data["world_size"]),
-            step=_made(Step, data.get("step")), no_step=data.get("no_step"),
+            cluster=data["cluster"],
+            gpu=data.get("gpu", ""),
+            command=data.get("command", ""),
+            world_size=data["world_size"],
+            gpus=data.get("gpus", data["world_size"]),
+            step=_made(Step, data.get("step")),
+            no_step=data.get("no_step"),
             breakdown=_made(Breakdown, data.get("breakdown_ms") or {}),
-            flops_per_step=data.get("flops_per_step", 0), mfu=data.get("mfu"),
+            flops_per_step=data.get("flops_per_step", 0),
+            mfu=data.get("mfu"),
             throughput=_made(Throughput, data.get("throughput")),
             memory=[_made(RankMemory, m) for m in data.get("memory", [])],
             out_of_memory=_made(OutOfMemory, data.get("out_of_memory")),
-            cost=_made(Cost, data.get("cost") or {}), coverage=_made(Coverage, data.get("coverage") or {}),
-            ops=[_made(Op, o) for o in data.get("ops", [])], families=[_made(Family, f) for f in data.get("families", [])],
-            notes=list(data.get("notes", [])), settings=dict(data.get("settings", {})), raw=data, run=run,
-            question=question or {})
+            cost=_made(Cost, data.get("cost") or {}),
+            coverage=_made(Coverage, data.get("coverage") or {}),
+            ops=[_made(Op, o) for o in data.get("ops", [])],
+            families=[_made(Family, f) for f in data.get("families", [])],
+            notes=list(data.get("notes", [])),
+            settings=dict(data.get("settings", {})),
+            raw=data,
+            run=run,
+            question=question or {},
+        )
 
     @property
     def step_ms(self) -> float | None:
-        """Time of a step in ms, or None when no whole step was seen."""
+        """Time of a step in ms, or None if no step was complete."""
         return self.step.ms if self.step else None
 
     @property
@@ -206,7 +219,7 @@ class Prediction:
         return data_frame(getattr(self, table))
 
     def summary(self) -> dict:
-        """The figures a table of several predictions shows, one value each."""
+        """The figures for a table of several predictions."""
         out: dict[str, Any] = {"cluster": self.cluster, "gpus": self.gpus, "step_ms": self.step_ms}
         if self.step:
             out |= {"low_ms": self.step.low_ms, "high_ms": self.step.high_ms}
@@ -223,7 +236,7 @@ class Prediction:
         return api.timeline(self)
 
     def page(self) -> str:
-        """The page of `maya report` about this prediction, as HTML."""
+        """The page of `maya report` for this prediction, as HTML."""
         from maya import api
 
         return api.page(self)
@@ -240,7 +253,7 @@ class Prediction:
 
 
 class Span(typing.NamedTuple):
-    """One thing that ran on a GPU."""
+    """One op that ran on a GPU."""
 
     ranks: list[int]
     stream: int
@@ -259,7 +272,7 @@ class Span(typing.NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """The predicted timeline of one rank of each kind."""
+    """The predicted timeline of one rank of each class."""
 
     spans: list[Span] = field(repr=False)
     steps: list[dict]
@@ -269,8 +282,14 @@ class Timeline:
         columns, ops, ranks, steps = data["spans"], data["ops"], data["ranks"], data["steps"]
         nothing = {"kind": "host_function", "name": "", "work": ""}
         spans = []
-        for c, stream, op, issue, start, end in zip(columns["class"], columns["stream"], columns["op"], columns["issue_us"],
-                                                    columns["start_us"], columns["end_us"]):
+        for c, stream, op, issue, start, end in zip(
+            columns["class"],
+            columns["stream"],
+            columns["op"],
+            columns["issue_us"],
+            columns["start_us"],
+            columns["end_us"],
+        ):
             what = ops[op] if op >= 0 else nothing
             step = next((k for k, s in enumerate(steps) if s["start_us"] <= start < s["end_us"]), None)
             spans.append(Span(ranks[c], stream, what["kind"], what["name"], what["work"], issue, start, end, step))
@@ -283,7 +302,7 @@ class Timeline:
         return iter(self.spans)
 
     def to_dataframe(self) -> Any:
-        """One row a span."""
+        """One row per span."""
         return data_frame({**s._asdict(), "us": s.us} for s in self.spans)
 
     def _repr_html_(self) -> str:
@@ -292,7 +311,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Estimate:
-    """How long one op takes by itself on one GPU."""
+    """The predicted duration of one op that runs alone on one GPU."""
 
     op: str
     gpu: str
@@ -327,7 +346,7 @@ class NetRow:
 
 @dataclass(frozen=True)
 class NetTable:
-    """Times of a collective on a cluster by size, as nccl-tests prints them."""
+    """Times of a collective on a cluster by size, in the format of nccl-tests."""
 
     cluster: str
     collective: str
@@ -349,13 +368,13 @@ class NetTable:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predictions side by side; the first is what the others are compared with."""
+    """Several predictions. The others are compared with the first."""
 
     names: list[str]
     predictions: list[Prediction] = field(repr=False)
 
     def rows(self) -> list[dict]:
-        """One row a prediction, with `against_first`: its step divided by the first one's."""
+        """One row per prediction. `against_first` is its step divided by that of the first."""
         first = self.predictions[0].step_ms
         out = []
         for name, prediction in zip(self.names, self.predictions):
@@ -367,7 +386,7 @@ class Comparison:
         return data_frame(self.rows())
 
     def page(self) -> str:
-        """A page of its own: what differs, by part of the step and by op."""
+        """A self-contained HTML page with the differences by part of the step and by op."""
         from maya import compare_page
 
         return compare_page.html_of(self.names, [p.raw for p in self.predictions])

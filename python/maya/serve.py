@@ -1,7 +1,7 @@
 """`maya serve [DIR]`: a local web view over a folder of runs and searches.
 
-Read-only: a what-if is simulated in memory and stored nowhere. It listens on this machine only; with --host it can be
-reached from others, and then every request needs the token that is printed.
+It is read-only: a what-if is simulated in memory and not stored. It listens on the loopback interface only. With --host
+it can be reached from other machines, and then every request needs the token that is printed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from maya.installation import MayaError
 PAGE = pathlib.Path(__file__).with_name("serve_page.html")
 DEEPEST = 4  # folders below DIR that are looked at
 # Pages have their script and style inside and may load nothing, from here or anywhere else.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'; " \
-         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 class Folder:
-    """The runs and searches below a folder, looked at again when their files change."""
+    """The runs and searches below a folder. They are read again when their files change."""
 
     def __init__(self, root: pathlib.Path):
         self.root = root.resolve()
@@ -50,14 +52,14 @@ class Folder:
         return found
 
     def entries(self) -> list[dict]:
-        """What is known now; a scan begins in the background if the last one is old."""
+        """The runs that are known now. Starts a scan in the background if the last one is old."""
         with self._lock:
             begin = not self.scanning and time.monotonic() - self._last > 2
             self.scanning = self.scanning or begin
         if begin:
             thread = threading.Thread(target=self._scan, daemon=True)
             thread.start()
-            thread.join(timeout=1.0)  # small folders are there at once
+            thread.join(timeout=1.0)  # small folders are scanned immediately
         with self._lock:
             return [entry for _, entry in self._known.values()]
 
@@ -67,7 +69,10 @@ class Folder:
             for folder, kind in self._find(self.root, 0):
                 name = os.path.relpath(folder, self.root)
                 seen.add(name)
-                stamp = [_stamp(os.path.join(folder, f)) for f in ("prediction.json", "run.toml", "results.json", "study.journal")]
+                stamp = [
+                    _stamp(os.path.join(folder, f))
+                    for f in ("prediction.json", "run.toml", "results.json", "study.journal")
+                ]
                 with self._lock:
                     old = self._known.get(name)
                 if old is None or old[0] != stamp:
@@ -89,7 +94,11 @@ class Folder:
         if "search.json" in names:
             yield folder, "search"  # its trials are shown within it
             return
-        if "run.toml" in names or "prediction.json" in names or any(n.startswith("rank-") and n.endswith(".maya") for n in names):
+        if (
+            "run.toml" in names
+            or "prediction.json" in names
+            or any(n.startswith("rank-") and n.endswith(".maya") for n in names)
+        ):
             yield folder, "run"
             return
         if depth < DEEPEST:
@@ -107,10 +116,14 @@ def _stamp(path: str) -> Any:
 
 
 def run_entry(folder: str | pathlib.Path) -> dict:
-    """A row of the list. A run that is still going, unpredicted, damaged or of a newer version says so."""
+    """A row of the list. It says if a run is in progress, has no prediction, is damaged or of a newer version."""
     text = _read(folder, "run.toml")
-    entry: dict[str, Any] = {"state": "no prediction", "started": _toml(text, "started"), "cluster": _toml(text, "cluster"),
-                             "command": _toml(text, "command")}
+    entry: dict[str, Any] = {
+        "state": "no prediction",
+        "started": _toml(text, "started"),
+        "cluster": _toml(text, "cluster"),
+        "command": _toml(text, "command"),
+    }
     if text and not _toml(text, "ended"):
         entry["state"] = "running"
     prediction = _read(folder, "prediction.json")
@@ -123,9 +136,19 @@ def run_entry(folder: str | pathlib.Path) -> dict:
         memory = max((m["peak_bytes"] for m in p.get("memory", [])), default=0)
         throughput = p.get("throughput") or {}
         state = "out of memory" if p.get("out_of_memory") else "ok" if p.get("step") else "no step"
-        return {**entry, "state": state, "command": p.get("command"), "cluster": p.get("cluster"), "gpus": p.get("gpus"),
-                "step_ms": (p.get("step") or {}).get("ms"), "per_second": throughput.get("per_second"), "unit": throughput.get("unit"),
-                "mfu": p.get("mfu"), "memory": memory, "usd": (p.get("cost") or {}).get("usd_per_step")}
+        return {
+            **entry,
+            "state": state,
+            "command": p.get("command"),
+            "cluster": p.get("cluster"),
+            "gpus": p.get("gpus"),
+            "step_ms": (p.get("step") or {}).get("ms"),
+            "per_second": throughput.get("per_second"),
+            "unit": throughput.get("unit"),
+            "mfu": p.get("mfu"),
+            "memory": memory,
+            "usd": (p.get("cost") or {}).get("usd_per_step"),
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
         return {**entry, "state": "damaged prediction.json"}
 
@@ -150,7 +173,7 @@ def _read(folder: str | pathlib.Path, name: str) -> str:
 
 
 def _toml(text: str, key: str) -> str | None:
-    """A string, a date, or a list of strings joined, of run.toml; no parser is needed for our own file."""
+    """A string, a date or a joined list of strings from run.toml. The file is our own, so no TOML parser is needed."""
     found = re.search(rf'^{key} = (?:"((?:[^"\\]|\\.)*)"|\[(.*?)\]$|([0-9TZ:.+-]+)$)', text, re.M)
     if not found:
         return None
@@ -182,7 +205,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_PATCH = do_POST
 
     def _allowed(self, asked: dict) -> bool:
-        """A page of another site must not reach this one through the user's browser, under whatever name."""
+        """Rejects requests that a page of another site makes through the user's browser (DNS rebinding)."""
         host = (self.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]")
         if self.token is None:
             if host not in LOOPBACK:
@@ -207,7 +230,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/":
             self._html(PAGE.read_text())
         elif path == "/api/runs":
-            self._json({"folder": self.folder.root.name, "runs": self.folder.entries(), "scanning": self.folder.scanning})
+            self._json(
+                {"folder": self.folder.root.name, "runs": self.folder.entries(), "scanning": self.folder.scanning}
+            )
         elif path == "/api/clusters":
             self._json({"clusters": [c["name"] for c in api.clusters()], "gpus": [g["name"] for g in api.gpus()]})
         elif path == "/api/predict":
@@ -264,7 +289,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def search_state(folder: pathlib.Path) -> dict:
-    """What a search found so far: its ranked configurations and how many of each outcome there are."""
+    """The state of a search: its ranked configurations and the number of trials by outcome."""
     try:
         from maya.search import session
 
@@ -288,26 +313,35 @@ def search_page(folder: pathlib.Path) -> str:
 
 
 def make_server(folder: str | os.PathLike, host: str = "127.0.0.1", port: int = 0, token: str | None = None):
-    """The server, not yet serving. Raises MayaError if the port is taken."""
+    """Makes the server without starting it. Raises MayaError if the port is in use."""
     handler = type("Handler", (Handler,), {"folder": Folder(pathlib.Path(folder)), "token": token})
     try:
         server = http.server.ThreadingHTTPServer((host, port), handler)
     except OSError as problem:
-        raise MayaError(f"cannot listen on {host}:{port} ({problem.strerror or problem}); choose another port with --port") from None
+        raise MayaError(
+            f"cannot listen on {host}:{port} ({problem.strerror or problem}); choose another port with --port"
+        ) from None
     server.daemon_threads = True
     return server
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="maya serve", description="Local web view over a folder of runs and searches",
-                                     epilog="Nothing is written. Other machines reach it only with --host, and need the token.")
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder with runs and searches (default: this one)")
+    parser = argparse.ArgumentParser(
+        prog="maya serve",
+        description="Local web view over a folder of runs and searches",
+        epilog="Nothing is written. Other machines reach it only with --host, and need the token.",
+    )
+    parser.add_argument(
+        "folder", nargs="?", default=".", metavar="DIR", help="folder with runs and searches (default: this one)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, default=8421, help="port (default: 8421; 0: any free one)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     options = parser.parse_args(arguments)
     if not os.path.isdir(options.folder):
-        print(f"maya: {options.folder}: no such folder; name one that holds runs, for example maya-runs", file=sys.stderr)
+        print(
+            f"maya: {options.folder}: no such folder; name one that holds runs, for example maya-runs", file=sys.stderr
+        )
         return 1
     token = None if options.host in LOOPBACK else secrets.token_urlsafe(24)
     try:

@@ -1,9 +1,9 @@
-"""maya validate: published measurements of whole training steps against Maya's predictions.
+"""maya validate: compares Maya's predictions with published measurements of whole training steps.
 
-A case is a TOML file in validation/cases: where and how somebody measured a training step, and a command that does the
-same here. It is recorded once under `maya run` and predicted from its recording; a case whose command, scripts and
-framework did not change is only predicted again, which takes a second. A sweep (validation/sweeps) is many cases that share a
-command: each row is one configuration, recorded several to a process.
+A case is a TOML file in validation/cases: a published measurement of a training step, and a command that does the same
+work here. It is recorded once with `maya run` and predicted from its recording. If its command, scripts and framework
+did not change, it is only predicted again, which takes a second. A sweep (validation/sweeps) is many cases that share a
+command: each row is one configuration, and one process records several of them.
 """
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LEVEL = 0.8  # of the intervals
 class Case:
     """One comparison: a measured step and where its prediction comes from.
 
-    With `micro_batches`, the recording holds steps of one and of two micro-batches (ranges `…@1`, `…@2`) and the step of n is
-    drawn through both: a long accumulation need not be recorded."""
+    With `micro_batches`, the recording holds steps of one and of two micro-batches (ranges `…@1`, `…@2`) and the step
+    of n is drawn through both: a long accumulation need not be recorded."""
 
     def __init__(self, id, recording, measured_ms, cluster, settings, steps, file, table, micro_batches=None):
         self.id, self.recording, self.measured_ms, self.micro_batches = id, recording, measured_ms, micro_batches
@@ -48,10 +48,17 @@ class Case:
 
 
 class Recording:
-    """A run under `maya run` that one or several cases are predicted from."""
+    """A recording by `maya run` from which one or several cases are predicted."""
 
     def __init__(self, name, command, cluster, python, root, environment, patience, ranks, at_once):
-        self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = name, command, cluster, python, ranks, at_once
+        self.name, self.command, self.cluster, self.python, self.ranks, self.at_once = (
+            name,
+            command,
+            cluster,
+            python,
+            ranks,
+            at_once,
+        )
         self.root, self.environment, self.patience = root, environment, patience
 
     def words(self):
@@ -74,7 +81,7 @@ class Recording:
 
 
 def frameworks(python):
-    """What decides the ops of a command: the versions of the framework and the model packages."""
+    """The versions of the framework and the model packages, which decide the ops of a command."""
     code = ("import importlib.metadata as m\n"
             "for n in ('torch','triton','torchvision','timm','transformers'):\n"
             "  try: print(n, m.version(n))\n"
@@ -86,7 +93,7 @@ def frameworks(python):
 
 
 def milliseconds(value, unit, per_step):
-    """A published figure as the time of a step; rates need to know how much a step does."""
+    """Converts a published figure to the time of a step. Rates need the amount of work of a step."""
     if unit.startswith("ms"):
         return float(value)
     if unit.startswith("s/") or unit == "s":
@@ -109,8 +116,17 @@ def load(path, options):
     recorded_on = table.get("record_on", cluster)
 
     def recording(name, command):
-        return Recording(name, command, recorded_on, python, options.root, environment, table.get("patience", 600), table.get("ranks", "all"),
-                         table.get("at_once"))
+        return Recording(
+            name,
+            command,
+            recorded_on,
+            python,
+            options.root,
+            environment,
+            table.get("patience", 600),
+            table.get("ranks", "all"),
+            table.get("at_once"),
+        )
 
     if "rows" not in table:
         ms = milliseconds(table["measured"], table["unit"], table.get("per_step"))
@@ -123,7 +139,8 @@ def load(path, options):
     if options.rows:
         every = max(1, len(rows) // options.rows)
         rows = rows[::every][: options.rows]
-    # What is recorded together does not depend on the rows chosen; files on several GPUs with the same `specs` share recordings.
+    # What is recorded together does not depend on the rows chosen; files on several GPUs with the same `specs` share
+    # recordings.
     column = table["columns"].index("spec")
     specs = table.get("specs") or list(dict.fromkeys(row[column] for row in table["rows"]))
     of_spec = {}
@@ -137,7 +154,19 @@ def load(path, options):
         steps = row["spec"] if table.get("steps", "spec") == "spec" else table["steps"]
         own = settings + [f"{k}={row[k]}" for k in row if "." in k]
         name = f"{path.stem}/{row['spec']}" + (f" {row['cluster']}" if "cluster" in row else "")
-        cases.append(Case(name, of_spec[row["spec"]], ms, row.get("cluster", cluster), own, steps, path, table, row.get("micro_batches")))
+        cases.append(
+            Case(
+                name,
+                of_spec[row["spec"]],
+                ms,
+                row.get("cluster", cluster),
+                own,
+                steps,
+                path,
+                table,
+                row.get("micro_batches"),
+            )
+        )
         # A sweep names the rows by a pattern, or those up to a name in the alphabet.
         pattern, last = table.get("seen_rows"), table.get("seen_until")
         if (pattern and re.search(pattern, row["spec"])) or (last and row["spec"] <= last):
@@ -146,27 +175,48 @@ def load(path, options):
 
 
 def record(recording, directory, quiet):
-    """Runs the command; gives an error in words, or None."""
+    """Runs the command. Returns an error message, or None."""
     log = directory.with_suffix(".log")
-    command = [program(), "run", "--cluster", recording.cluster, "--out", str(directory), "--no-predict", "--quiet",
-               "--ranks", recording.ranks, *(["--at-once", str(recording.at_once)] if recording.at_once else []), "--", *recording.words()]
+    command = [
+        program(),
+        "run",
+        "--cluster",
+        recording.cluster,
+        "--out",
+        str(directory),
+        "--no-predict",
+        "--quiet",
+        "--ranks",
+        recording.ranks,
+        *(["--at-once", str(recording.at_once)] if recording.at_once else []),
+        "--",
+        *recording.words(),
+    ]
     if not quiet:
         print(f"recording {directory.name}", file=sys.stderr, flush=True)
     began = time.monotonic()
     with log.open("w") as output:
         try:
-            code = subprocess.run(command, cwd=recording.root, env={**os.environ, **recording.environment}, stdout=output,
-                                  stderr=subprocess.STDOUT, timeout=recording.patience).returncode
+            code = subprocess.run(
+                command,
+                cwd=recording.root,
+                env={**os.environ, **recording.environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=recording.patience,
+            ).returncode
         except subprocess.TimeoutExpired:
             return f"not recorded within {recording.patience} s; see {log}"
     if code or not list(directory.glob("rank-*.maya")):
         return f"the command ended with code {code}; see {log}"
-    (directory / "validated.json").write_text(json.dumps({"seconds": time.monotonic() - began, "command": recording.command}))
+    (directory / "validated.json").write_text(
+        json.dumps({"seconds": time.monotonic() - began, "command": recording.command})
+    )
     return None
 
 
 def predict(case, directory, extra):
-    """What the table says of a case: the prediction, or a `problem`."""
+    """The result of a case for the table: the prediction, or a `problem`."""
     def one(steps):
         command = [program(), "predict", str(directory), "--cluster", case.cluster, "--steps", steps, "--json", *extra]
         for setting in case.settings:
@@ -174,7 +224,7 @@ def predict(case, directory, extra):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             lines = done.stderr.strip().splitlines()
-            # The page is committed, and the machine that wrote it is nobody's business.
+            # The page is committed, so it must not contain paths of this machine.
             said = lines[-1].removeprefix("maya: ").replace(f"{directory}: ", "") if lines else ""
             raise MayaError(said or f"code {done.returncode}")
         # Kept beside the recording: its table of ops is where to look for the cause of an error.
@@ -197,12 +247,19 @@ def predict(case, directory, extra):
     except MayaError as error:
         return {"problem": str(error)}
     step, coverage = prediction["step"], prediction["coverage"]
-    return {"predicted_ms": step["ms"], "low_ms": step["low_ms"], "high_ms": step["high_ms"],
-            "error": step["ms"] / case.measured_ms - 1, "inside": step["low_ms"] <= case.measured_ms <= step["high_ms"],
-            "breakdown_ms": prediction["breakdown_ms"], "peak_bytes": max((m["peak_bytes"] for m in prediction["memory"]), default=0),
-            "reserved_bytes": max((m["reserved_bytes"] for m in prediction["memory"]), default=0),
-            "coverage": {k: coverage[k] for k in ("measured", "fitted", "first_principles")},
-            "unknown": len(coverage["unknown_kernels"]), "unimplemented": len(coverage["unimplemented_calls"])}
+    return {
+        "predicted_ms": step["ms"],
+        "low_ms": step["low_ms"],
+        "high_ms": step["high_ms"],
+        "error": step["ms"] / case.measured_ms - 1,
+        "inside": step["low_ms"] <= case.measured_ms <= step["high_ms"],
+        "breakdown_ms": prediction["breakdown_ms"],
+        "peak_bytes": max((m["peak_bytes"] for m in prediction["memory"]), default=0),
+        "reserved_bytes": max((m["reserved_bytes"] for m in prediction["memory"]), default=0),
+        "coverage": {k: coverage[k] for k in ("measured", "fitted", "first_principles")},
+        "unknown": len(coverage["unknown_kernels"]),
+        "unimplemented": len(coverage["unimplemented_calls"]),
+    }
 
 
 def run(cases, options):
@@ -224,9 +281,16 @@ def run(cases, options):
         failures = dict.fromkeys(todo, "not recorded yet")
 
     def result(case):
-        found = {"id": case.id, "set": case.set, "seen": case.seen, "measured_ms": case.measured_ms, "cluster": case.cluster,
-                 "torch": versions[case.recording.python]["torch"], "asked_torch": str(case.table.get("environment", {}).get("torch", "")),
-                 "directory": str(places[case])}
+        found = {
+            "id": case.id,
+            "set": case.set,
+            "seen": case.seen,
+            "measured_ms": case.measured_ms,
+            "cluster": case.cluster,
+            "torch": versions[case.recording.python]["torch"],
+            "asked_torch": str(case.table.get("environment", {}).get("torch", "")),
+            "directory": str(places[case]),
+        }
         problem = failures.get(places[case].name)
         return {**found, **({"problem": problem} if problem else predict(case, places[case], options.extra))}
 
@@ -263,31 +327,58 @@ def show(results):
         if "problem" in r:
             print(f"{r['id']:44s} {r['measured_ms']:7.1f} ms  {r['problem']}")
             continue
-        print(f"{r['id']:44s} {r['measured_ms']:7.1f} ms {r['predicted_ms']:7.1f} ms {100 * r['error']:+7.1f}%  "
-              f"{r['low_ms']:8.1f} – {r['high_ms']:8.1f}  {'  ' if r['inside'] else '* '} "
-              f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):4.0f} %" + (f", {r['unknown']} unknown kernels" if r["unknown"] else ""))
+        print(
+            f"{r['id']:44s} {r['measured_ms']:7.1f} ms {r['predicted_ms']:7.1f} ms {100 * r['error']:+7.1f}%  "
+            f"{r['low_ms']:8.1f} – {r['high_ms']:8.1f}  {'  ' if r['inside'] else '* '} "
+            f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):4.0f} %"
+            + (f", {r['unknown']} unknown kernels" if r["unknown"] else "")
+        )
     for name in dict.fromkeys(r["set"] for r in results):
         s = summary([r for r in results if r["set"] == name])
         if s:
-            print(f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th {percent(s['p90'])}, worst "
-                  f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the interval: {percent(s['inside'])}"
-                  + (f"; {s['failed']} without a result" if s["failed"] else ""))
+            print(
+                f"{name}: {s['cases']} cases, mean {percent(s['mean'])}, median {percent(s['median'])}, 90th "
+                f"{percent(s['p90'])}, worst "
+                f"{percent(s['worst'])}, bias {percent(s['bias'])}, within 5 %: {percent(s['within_5'])}, inside the "
+                f"interval: {percent(s['inside'])}"
+                + (f"; {s['failed']} without a result" if s["failed"] else "")
+            )
 
 
 def main(arguments=None):
     tree = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(prog="maya validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="names or files of cases and sweeps; default: those of --set")
-    parser.add_argument("--set", choices=["quick", "all"], default="quick", dest="which", help="quick: single cases of one GPU; all: every case and sweep")
+    parser = argparse.ArgumentParser(
+        prog="maya validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="names or files of cases and sweeps; default: those of --set"
+    )
+    parser.add_argument(
+        "--set",
+        choices=["quick", "all"],
+        default="quick",
+        dest="which",
+        help="quick: single cases of one GPU; all: every case and sweep",
+    )
     parser.add_argument("--rows", type=int, help="at most so many rows of a sweep, spread over it")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=pathlib.Path, default=tree / "validation", help="holds cases/ and sweeps/")
-    parser.add_argument("--runs", type=pathlib.Path, default=pathlib.Path("maya-runs/validate"), help="where the recordings are kept")
-    parser.add_argument("--python", action="append", default=[], metavar="[VERSION=]PATH", help="interpreter to run cases with, or those measured with this torch")
+    parser.add_argument(
+        "--runs", type=pathlib.Path, default=pathlib.Path("maya-runs/validate"), help="where the recordings are kept"
+    )
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="[VERSION=]PATH",
+        help="interpreter to run cases with, or those measured with this torch",
+    )
     parser.add_argument("--fresh", action="store_true", help="record again")
     parser.add_argument("--no-record", action="store_true", help="only what is recorded already")
     parser.add_argument("--calibration", help="file of `maya calibrate`")
-    parser.add_argument("--what-if", action="append", default=[], metavar="KEY=VALUE", help="as `maya predict --set`, for every case")
+    parser.add_argument(
+        "--what-if", action="append", default=[], metavar="KEY=VALUE", help="as `maya predict --set`, for every case"
+    )
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE.md", help="write the tables of the documentation")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
@@ -324,8 +415,19 @@ def main(arguments=None):
 
         options.write.write_text(validate_report.page(chosen, results))
     if options.json:
-        print(json.dumps({"level": LEVEL, "summary": {n: summary([r for r in results if r["set"] == n]) for n in dict.fromkeys(r["set"] for r in results)},
-                          "results": results}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "level": LEVEL,
+                    "summary": {
+                        n: summary([r for r in results if r["set"] == n])
+                        for n in dict.fromkeys(r["set"] for r in results)
+                    },
+                    "results": results,
+                },
+                indent=1,
+            )
+        )
     else:
         show(results)
     return 1 if all("problem" in r for r in results) else 0

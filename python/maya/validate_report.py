@@ -1,4 +1,4 @@
-"""The page of `maya validate --write`: how well whole training steps are predicted, in distributions and by the worst cases."""
+"""The page of `maya validate --write`: distributions of the errors of whole training steps, and the worst cases."""
 from __future__ import annotations
 
 import csv
@@ -6,14 +6,19 @@ import re
 
 from maya import validate
 
-NAMES = {"cases": "Single cases", "timm": "timm, AMP, RTX 3090, both layouts", "torchvision": "torchvision, batch 12, six GPUs",
-         "mpt": "MPT with FSDP on 8 × A100", "megatron": "Megatron-LM on A100",
-         "independent": "Independent: figures found after the models were made",
-         "doubtful": "Doubtful: figures that contradict others of the same thing"}
+NAMES = {
+    "cases": "Single cases",
+    "timm": "timm, AMP, RTX 3090, both layouts",
+    "torchvision": "torchvision, batch 12, six GPUs",
+    "mpt": "MPT with FSDP on 8 × A100",
+    "megatron": "Megatron-LM on A100",
+    "independent": "Independent: figures found after the models were made",
+    "doubtful": "Doubtful: figures that contradict others of the same thing",
+}
 
 
 def cause(case):
-    """What is known of a case's error: its own `cause`, or the first of the sweep's that matches its name."""
+    """The cause of a case's error: its own `cause`, or the first one of the sweep that matches its name."""
     if case.text("cause"):
         return case.table["cause"]
     for pattern, words in case.table.get("causes", {}).items():
@@ -27,10 +32,20 @@ def bar(share, width=40):
 
 
 def distribution(results):
-    """Shares of cases by the size of their error."""
+    """The share of cases by size of the error."""
     errors = [r["error"] for r in results if "error" in r]
     edges = [-10, -0.3, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.3, 100]
-    names = ["below −30 %", "−30 to −20 %", "−20 to −10 %", "−10 to −5 %", "within 5 %", "5 to 10 %", "10 to 20 %", "20 to 30 %", "above 30 %"]
+    names = [
+        "below −30 %",
+        "−30 to −20 %",
+        "−20 to −10 %",
+        "−10 to −5 %",
+        "within 5 %",
+        "5 to 10 %",
+        "10 to 20 %",
+        "20 to 30 %",
+        "above 30 %",
+    ]
     lines = ["| error | cases | |", "|---|--:|---|"]
     for name, low, high in zip(names, edges, edges[1:]):
         count = sum(low <= e < high for e in errors)
@@ -39,50 +54,95 @@ def distribution(results):
 
 
 def row(case, r, with_cause=False):
-    words = [case.id.split("/", 1)[-1] if with_cause else case.id, case.file.stem if "rows" in case.table else case.text("title"),
-             f"{r['measured_ms']:.1f}"]
+    words = [
+        case.id.split("/", 1)[-1] if with_cause else case.id,
+        case.file.stem if "rows" in case.table else case.text("title"),
+        f"{r['measured_ms']:.1f}",
+    ]
     if "problem" in r:
         words += ["", r["problem"], "", ""]
     else:
-        words += [f"{r['predicted_ms']:.1f}", f"{100 * r['error']:+.1f} %", f"{r['low_ms']:.1f} – {r['high_ms']:.1f}" + ("" if r["inside"] else " \\*"),
-                  f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):.0f} %"]
+        words += [
+            f"{r['predicted_ms']:.1f}",
+            f"{100 * r['error']:+.1f} %",
+            f"{r['low_ms']:.1f} – {r['high_ms']:.1f}" + ("" if r["inside"] else " \\*"),
+            f"{100 * (r['coverage']['measured'] + r['coverage']['fitted']):.0f} %",
+        ]
     return "| " + " | ".join(words + [cause(case)]) + " |"
 
 
 def first_look(pairs):
-    """The line on what was predicted of these cases before anybody had seen an error, where validation/first-look.csv has it."""
+    """The line about predictions that were made before any error was known, if validation/first-look.csv has them."""
     path = pairs[0][0].file.parents[1] / "first-look.csv"
     kept = {r["case"]: r for r in csv.DictReader(path.open())} if path.exists() else {}
-    found = [{k: float(kept[c.id][k]) for k in ("measured_ms", "predicted_ms", "low_ms", "high_ms")} for c, _ in pairs if c.id in kept]
+    found = [
+        {k: float(kept[c.id][k]) for k in ("measured_ms", "predicted_ms", "low_ms", "high_ms")}
+        for c, _ in pairs
+        if c.id in kept
+    ]
     if not found:
         return []
-    s = validate.summary([{"error": r["predicted_ms"] / r["measured_ms"] - 1, "inside": r["low_ms"] <= r["measured_ms"] <= r["high_ms"]} for r in found])
+    s = validate.summary(
+        [
+            {
+                "error": r["predicted_ms"] / r["measured_ms"] - 1,
+                "inside": r["low_ms"] <= r["measured_ms"] <= r["high_ms"],
+            }
+            for r in found
+        ]
+    )
     p = validate.percent
-    return [f"At the first look, before anybody had seen an error: {s['cases']} cases, mean {p(s['mean'])}, median {p(s['median'])}, worst {p(s['worst'])}, "
-            f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed since was changed in view of them.", ""]
+    return [
+        f"At the first look, before anybody had seen an error: {s['cases']} cases, mean {p(s['mean'])}, median "
+        f"{p(s['median'])}, worst {p(s['worst'])}, "
+        f"bias {p(s['bias'])}, within 15 %: {p(s['within_15'])}, inside the interval: {p(s['inside'])}. What changed "
+        "since was changed in view of them.",
+        "",
+    ]
 
 
 def memory(pairs):
-    """What PyTorch's allocator took on the fullest GPU, where the source says."""
-    rows = [(c, c.table["memory_gib"], r["reserved_bytes"] / 2**30) for c, r in pairs if "memory_gib" in c.table and "error" in r]
+    """Memory that PyTorch's allocator reserved on the fullest GPU, for cases whose source reports it."""
+    rows = [
+        (c, c.table["memory_gib"], r["reserved_bytes"] / 2**30)
+        for c, r in pairs
+        if "memory_gib" in c.table and "error" in r
+    ]
     if not rows:
         return []
-    return ["", "Memory that PyTorch's allocator reserves on the fullest GPU, where the source says:", "",
-            "| case | measured GiB | predicted GiB | error |", "|---|--:|--:|--:|",
-            *(f"| {c.id} | {measured:.1f} | {predicted:.1f} | {100 * (predicted / measured - 1):+.1f} % |" for c, measured, predicted in rows)]
+    return [
+        "",
+        "Memory that PyTorch's allocator reserves on the fullest GPU, where the source says:",
+        "",
+        "| case | measured GiB | predicted GiB | error |",
+        "|---|--:|--:|--:|",
+        *(
+            f"| {c.id} | {measured:.1f} | {predicted:.1f} | {100 * (predicted / measured - 1):+.1f} % |"
+            for c, measured, predicted in rows
+        ),
+    ]
 
 
 def page(cases, results):
     by_set = {}
     for case, r in zip(cases, results):
         by_set.setdefault(case.set, []).append((case, r))
-    lines = ["# Whole training steps: predicted against measured", "",
-             "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the source of its",
-             "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many measurements lie",
-             "in the 80 % interval of their prediction. *Seen* are cases whose figure somebody looked at while setting a constant (which, is said",
-             "with the case); what they show is how well the model can agree. Only the *unseen* show how well it predicts. Causes are our",
-             "explanation of an error, not a measurement.", "",
-             "| set | cases | mean | median | 90th pct | worst | bias | within 5 % | within 15 % | inside |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    lines = [
+        "# Whole training steps: predicted against measured",
+        "",
+        "Written by `maya validate --set all --write`; the cases are in `validation/`, each with the command, the "
+        "source of its",
+        "figure and what had to differ from the measured set-up. Error: predicted / measured − 1. Inside: how many "
+        "measurements lie",
+        "in the 80 % interval of their prediction. *Seen* are cases whose figure somebody looked at while setting a "
+        "constant (which, is said",
+        "with the case); what they show is how well the model can agree. Only the *unseen* show how well it "
+        "predicts. Causes are our",
+        "explanation of an error, not a measurement.",
+        "",
+        "| set | cases | mean | median | 90th pct | worst | bias | within 5 % | within 15 % | inside |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
     rows = []
     for name, pairs in by_set.items():
         rows.append((NAMES.get(name, name), [r for _, r in pairs]))
@@ -92,8 +152,10 @@ def page(cases, results):
         s = validate.summary(results_of)
         if s:
             p = validate.percent
-            lines.append(f"| {name} | {s['cases']} | {p(s['mean'])} | {p(s['median'])} | {p(s['p90'])} | {p(s['worst'])} | "
-                         f"{p(s['bias'])} | {p(s['within_5'])} | {p(s['within_15'])} | {p(s['inside'])} |")
+            lines.append(
+                f"| {name} | {s['cases']} | {p(s['mean'])} | {p(s['median'])} | {p(s['p90'])} | {p(s['worst'])} | "
+                f"{p(s['bias'])} | {p(s['within_5'])} | {p(s['within_15'])} | {p(s['inside'])} |"
+            )
     for name, pairs in by_set.items():
         done = [(c, r) for c, r in pairs if "error" in r]
         lines += ["", f"## {NAMES.get(name, name)}", ""] + first_look(pairs)
@@ -103,11 +165,20 @@ def page(cases, results):
         if not done:
             lines.append("No result: " + "; ".join(sorted({r["problem"] for _, r in pairs})))
             continue
-        head = ["| case | | measured ms | predicted ms | error | 80 % interval ms | fitted | cause |", "|---|---|--:|--:|--:|---|--:|---|"]
+        head = [
+            "| case | | measured ms | predicted ms | error | 80 % interval ms | fitted | cause |",
+            "|---|---|--:|--:|--:|---|--:|---|",
+        ]
         if all("rows" not in c.table for c, _ in pairs):
             lines += head + [row(c, r) for c, r in pairs]
             differs = [(c, c.table["differs"]) for c, _ in pairs if c.table.get("differs")]
-            lines += ["", "What differs from the measured set-up, besides the version of torch (" + ", ".join(sorted({r["torch"] for _, r in pairs})) + " here):", ""]
+            lines += [
+                "",
+                "What differs from the measured set-up, besides the version of torch ("
+                + ", ".join(sorted({r["torch"] for _, r in pairs}))
+                + " here):",
+                "",
+            ]
             lines += [f"- {c.id} (torch {c.table['environment']['torch']}): {'; '.join(d)}" for c, d in differs]
             lines += memory(pairs)
             lines += ["", "Seen while setting a constant:", ""] + [f"- {c.id}: {c.seen}" for c, _ in pairs if c.seen]
@@ -117,7 +188,9 @@ def page(cases, results):
             if seen:
                 lines += ["", "Seen: " + "; ".join(seen) + "."]
             worst = sorted(done, key=lambda x: -abs(x[1]["error"]))[:None if name == "independent" else 12]
-            lines += ["", "All:" if name == "independent" else "The worst:", ""] + head + [row(c, r, True) for c, r in worst]
+            lines += (
+                ["", "All:" if name == "independent" else "The worst:", ""] + head + [row(c, r, True) for c, r in worst]
+            )
             groups = {}
             for c, r in done:
                 groups.setdefault(c.file.stem, []).append(r)
@@ -125,8 +198,15 @@ def page(cases, results):
                 lines += ["", "| sweep | cases | mean | bias | inside |", "|---|--:|--:|--:|--:|"]
                 for stem, rs in groups.items():
                     s = validate.summary(rs)
-                    lines.append(f"| {stem} | {s['cases']} | {validate.percent(s['mean'])} | {validate.percent(s['bias'])} | {validate.percent(s['inside'])} |")
+                    lines.append(
+                        f"| {stem} | {s['cases']} | {validate.percent(s['mean'])} | {validate.percent(s['bias'])} | "
+                        f"{validate.percent(s['inside'])} |"
+                    )
         failed = [(c, r) for c, r in pairs if "problem" in r]
         if failed and len(pairs) > 40:
-            lines += ["", f"{len(failed)} without a result: " + "; ".join(f"{c.id.split('/', 1)[-1]} ({r['problem'][:80]})" for c, r in failed[:20])]
+            lines += [
+                "",
+                f"{len(failed)} without a result: "
+                + "; ".join(f"{c.id.split('/', 1)[-1]} ({r['problem'][:80]})" for c, r in failed[:20]),
+            ]
     return "\n".join(lines) + "\n"

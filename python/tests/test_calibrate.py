@@ -58,7 +58,7 @@ class Reading(unittest.TestCase):
         self.assertFalse(add.exact)
         self.assertEqual(profile.gpu, "NVIDIA H100 80GB HBM3")
 
-    def test_without_shapes_only_grids_speak(self):
+    def test_without_shapes_grids_are_used(self):
         profile = calibrate.read(self.write(trace(shapes=False)))
         self.assertEqual({s.family for s in profile.samples.values()}, {"memory.pointwise"})
 
@@ -66,7 +66,7 @@ class Reading(unittest.TestCase):
         with self.assertRaisesRegex(MayaError, "no GPU kernels"):
             calibrate.read(self.write(trace(kernels=False)))
 
-    def test_other_vendor(self):
+    def test_gpu_of_another_vendor(self):
         with self.assertRaisesRegex(MayaError, "another vendor"):
             calibrate.read(self.write(trace(gpu="AMD Instinct MI300X")))
 
@@ -81,10 +81,13 @@ class Reading(unittest.TestCase):
         base = sqlite3.connect(path)
         base.executescript(
             "create table StringIds(id, value); create table TARGET_INFO_GPU(name);"
-            "create table CUPTI_ACTIVITY_KIND_KERNEL(start, end, demangledName, gridX, gridY, gridZ, blockX, blockY, blockZ);"
+            "create table CUPTI_ACTIVITY_KIND_KERNEL(start, end, demangledName, gridX, gridY, gridZ, blockX, blockY, "
+            "blockZ);"
             "insert into TARGET_INFO_GPU values('NVIDIA A40');"
-            "insert into StringIds values(1, 'void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>');"
-            "insert into CUPTI_ACTIVITY_KIND_KERNEL values(100, 5100, 1, 10, 1, 1, 128, 1, 1);")
+            "insert into StringIds values(1, 'void at::native::vectorized_elementwise_kernel<4, "
+            "at::native::FillFunctor<float>>');"
+            "insert into CUPTI_ACTIVITY_KIND_KERNEL values(100, 5100, 1, 10, 1, 1, 128, 1, 1);"
+        )
         base.commit()
         base.close()
         profile = calibrate.read(path)
@@ -112,7 +115,7 @@ class Learning(unittest.TestCase):
         self.assertAlmostEqual(learned["factor"], 1.25, delta=0.06)
         self.assertLess(learned["after"], learned["before"])
 
-    def test_a_factor_that_does_not_help_is_not_taken(self):
+    def test_factor_that_does_not_help_is_not_used(self):
         samples, predicted = [], []
         for i in range(20):
             s = calibrate.Sample("gemm.tensor", {"op": "gemm"}, f"gemm m={i}")

@@ -4,9 +4,19 @@
 #include <bit>
 
 #include "decode/moves.h"
+#include "decode/table.h"
 
 namespace maya::decode {
 namespace {
+
+constexpr Row index_table[] = {
+    // <Op, …, T, index>(out, src, index, int count, slice bytes, …)
+    {.kernel = "tma_scatter_kernel|vectorized_scatter_kernel",
+     .op = "scatter dtype=P0 atomic=1 rows=a3 cols=max(a4/size(P0),1)"},
+    // (sorted, indices, grad, grad_weight, numel, stride, stride_before, outer, …)
+    {.kernel = "indexing_backward_kernel*",
+     .op = "scatter dtype=T0 rows=a4*max(a7,1) cols=max(a5,1)"},
+};
 
 int opaque_size(std::string_view text, int otherwise = 4) {
   std::size_t at = text.find("OpaqueType<");
@@ -82,6 +92,8 @@ Made strided_index(const Kernel& kernel, const Name& name) {
 }
 
 }  // namespace
+
+std::span<const Row> index_rows() { return index_table; }
 
 Made prepare_index(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
@@ -193,30 +205,6 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
         },
         true);
   }
-  if (leaf == "tma_scatter_kernel" || leaf == "vectorized_scatter_kernel") {
-    // <Op, …, T, index>(out, src, index, int count, slice …)
-    DType dtype = signature->parameters().empty() ? DType::f32 : signature->parameters()[0].dtype;
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Scatter work;
-      work.rows = a.integer(3);
-      work.cols =
-          std::max<std::int64_t>(1, a.integer(4) / whole_bytes(dtype));  // the slice is in bytes
-      work.dtype = dtype;
-      work.atomic = true;
-      d.op.work = work;
-    });
-  }
-  if (starts_with(leaf, "indexing_backward_kernel")) {
-    // (sorted, indices, grad, grad_weight, numel, stride, stride_before, outer, …)
-    DType dtype = template_dtype(name, 0, DType::f32);
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Scatter work;
-      work.rows = a.integer(4) * std::max<std::int64_t>(1, a.integer(7));
-      work.cols = std::max<std::int64_t>(1, a.integer(5));
-      work.dtype = dtype;
-      d.op.work = work;
-    });
-  }
   if (leaf == "_unfold_backward_elementwise_kernel") {
     DType dtype = first_dtype(name.templates.size() > 2 ? name.templates[2] : kernel.demangled);
     return make(key, [=](const Arguments& a, Decoded& d) {
@@ -229,7 +217,7 @@ Made prepare_index(const Kernel& kernel, const Name& name) {
       d.op.work = work;
     });
   }
-  return nullptr;
+  return from_rows(index_table, kernel, name);
 }
 
 }  // namespace maya::decode

@@ -4,11 +4,28 @@
 
 #include "decode/functor.h"
 #include "decode/operands.h"
+#include "decode/table.h"
 
 namespace maya::decode {
 namespace {
 
-using Shared = std::shared_ptr<Signature>;
+constexpr Row package_table[] = {
+    // bitsandbytes: (m, n, k, …), weights of four bits
+    {.kernel = "gemm_4bit*|kgemm_4bit*", .op = "gemm a=T0 b=f4 d=T0 compute=T0 m=i0 n=i1 k=i2"},
+    // Apex's older layer norm: cuApplyLayerNorm(out, mean, invvar, in, int rows, int cols, …) and
+    // its gradients
+    {.kernel = "cuComputePartGradGammaBeta*|cuComputeGradGammaBeta*",
+     .op = "normalization kind=weight_reduction direction=backward dtype=T0 rows=i0 cols=i1"},
+    {.kernel = "cuApply*",
+     .when = "has:RMS",
+     .op = "normalization kind=rms dtype=T0 rows=i0 cols=i1"},
+    {.kernel = "cuApply*", .op = "normalization kind=layer dtype=T0 rows=i0 cols=i1"},
+    {.kernel = "cuComputeGradInput*",
+     .when = "has:RMS",
+     .op = "normalization kind=rms direction=backward dtype=T0 rows=i0 cols=i1"},
+    {.kernel = "cuComputeGradInput*",
+     .op = "normalization kind=layer direction=backward dtype=T0 rows=i0 cols=i1"},
+};
 
 // The largest size, or product of two neighbouring sizes, that the launch can have worked through.
 std::int64_t elements(const Signature& s, const Arguments& a) {
@@ -73,18 +90,6 @@ Made bitsandbytes(const Kernel& kernel, const Name& name) {
       d.op.work = work;
     });
   }
-  if (starts_with(leaf, "gemm_4bit") || starts_with(leaf, "kgemm_4bit")) {
-    const auto integers = signature->integers();
-    return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
-      Gemm work;
-      if (integers.size() >= 3)
-        work.m = a.integer(integers[0]), work.n = a.integer(integers[1]),
-        work.k = a.integer(integers[2]);
-      work.a = work.d = work.compute = t;
-      work.b = DType::f4;
-      d.op.work = work;
-    });
-  }
   if (leaf == "kInt8VectorQuant" || leaf == "kdequant_mm_int32_fp16" || leaf == "kfunc") {
     return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
       d.op.work = stream(*signature, a, elements(*signature, a), d);
@@ -129,25 +134,6 @@ Made packed_norm(const Kernel& kernel, const Name& name) {
       work.rows = rows, work.cols = cols;
       break;
     }
-    d.op.work = work;
-  });
-}
-
-// Apex's older layer norm: cuApplyLayerNorm(out, mean, invvar, in, int rows, int cols, …) and its
-// gradients.
-Made apex_norm(const Kernel& kernel, const Name& name) {
-  auto signature = std::make_shared<Signature>(kernel, name);
-  const std::string& leaf = name.leaf;
-  bool rms = contains(leaf, "RMS"), weights = contains(leaf, "GammaBeta");
-  bool forward = contains(leaf, "Apply");
-  DType t = template_dtype(name, 0, DType::f32);
-  return make(signature->key(kernel), [=](const Arguments& a, Decoded& d) {
-    const auto& n = signature->integers();
-    Normalization work;
-    work.kind = weights ? NormKind::weight_reduction : rms ? NormKind::rms : NormKind::layer;
-    work.dtype = t;
-    work.direction = forward ? Direction::forward : Direction::backward;
-    if (n.size() >= 2) work.rows = a.integer(n[0]), work.cols = a.integer(n[1]);
     d.op.work = work;
   });
 }
@@ -285,6 +271,8 @@ constexpr std::string_view leaves[] = {"moe_permute_kernel",
 
 }  // namespace
 
+std::span<const Row> package_rows() { return package_table; }
+
 Made prepare_package(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
   if (Made made = bitsandbytes(kernel, name)) return made;
@@ -292,10 +280,7 @@ Made prepare_package(const Kernel& kernel, const Name& name) {
   if (starts_with(leaf, "ln_fwd") || starts_with(leaf, "ln_bwd") ||
       starts_with(leaf, "rmsnorm_fwd") || starts_with(leaf, "rmsnorm_bwd"))
     return packed_norm(kernel, name);
-  if (starts_with(leaf, "cuApply") || starts_with(leaf, "cuComputeGradInput") ||
-      starts_with(leaf, "cuComputePartGradGammaBeta") ||
-      starts_with(leaf, "cuComputeGradGammaBeta"))
-    return apex_norm(kernel, name);
+  if (Made made = from_rows(package_table, kernel, name)) return made;
   if (contains(leaf, "codegen") && (contains(leaf, "embedding") || contains(leaf, "index_select")))
     return table_batched(kernel, name);
   bool known = contains(leaf, "embedding_codegen") || contains(leaf, "embedding_backward");

@@ -2,10 +2,23 @@
 #include <algorithm>
 
 #include "decode/operands.h"
+#include "decode/table.h"
 
 namespace maya::decode {
 
 namespace {
+
+constexpr Row random_table[] = {
+    // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation
+    // one.
+    {.kernel = "randperm_handle_duplicate_keys_kernel",
+     .op = "pointwise dtype=i32 elements=a3 bytes_read=elements*4",
+     .touches = "r0=bytes_read"},
+    // (in, out, mask, n, …)
+    {.kernel = "fused_dropout_kernel*",
+     .op = "random dropout=1 dtype=T0 elements=a3",
+     .touches = "w1=elements*size(T0) w2=elements"},
+};
 
 // The transform of a contiguous tensor: { char* out; int stride; uint64 range; int64 base }. Which
 // numbers the generator would have drawn does not matter; that they lie in the range does.
@@ -29,6 +42,8 @@ Semantics integers_of(const Arguments& a, DType dtype, std::int64_t elements) {
 }
 
 }  // namespace
+
+std::span<const Row> random_rows() { return random_table; }
 
 Made prepare_random(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
@@ -55,30 +70,7 @@ Made prepare_random(const Kernel& kernel, const Name& name) {
         },
         is_integer(dtype));
   }
-  if (leaf == "randperm_handle_duplicate_keys_kernel") {
-    // (keys, data, mask, n, philox): shuffles what fell on equal keys, which leaves a permutation
-    // one.
-    return make(whole(kernel, {3}), [](const Arguments& a, Decoded& d) {
-      Pointwise work;
-      work.elements = a.integer(3);
-      work.bytes_read = 4 * work.elements;
-      work.dtype = DType::i32;
-      d.op.work = work;
-      read(d, a.pointer(0), work.bytes_read);
-    });
-  }
-  if (starts_with(leaf, "fused_dropout_kernel")) {
-    DType dtype = template_dtype(name, 0, DType::f32);
-    return make(whole(kernel, {3}), [dtype](const Arguments& a, Decoded& d) {
-      Random work;
-      work.elements = a.integer(3);
-      work.dtype = dtype;
-      work.dropout = true;
-      d.op.work = work;
-      write(d, a.pointer(1), work.elements * whole_bytes(dtype));
-      write(d, a.pointer(2), work.elements);
-    });
-  }
+  if (Made made = from_rows(random_table, kernel, name)) return made;
   if (leaf == "distribution_binary_elementwise_kernel" || leaf == "rrelu_with_noise_cuda_kernel" ||
       starts_with(leaf, "philox_single_key") || starts_with(leaf, "philox_multi_key") ||
       leaf == "rand_uniform_kernel") {

@@ -2,9 +2,26 @@
 #include <algorithm>
 
 #include "decode/operands.h"
+#include "decode/table.h"
 
 namespace maya::decode {
 namespace {
+
+constexpr Row sort_table[] = {
+    // (…, slice size, …, slices): 256 counters of two bytes for every block
+    {.kernel = "computeBlockDigitCounts|radixFindKthValues",
+     .op = "reduction in=T0 out=i16 kind=other inputs=a1*max(a3,1) outputs=blocks*256"},
+    {.kernel = "computeBlockwiseWithinKCounts",
+     .op = "scan elements=blocks*256 bytes_read=elements*2 bytes_written=blocks*8"},
+    {.kernel = "computeBlockwiseKthCounts|computeDigitCumSum",
+     .op = "scan elements=threads bytes_read=elements*2 bytes_written=blocks*8"},
+    {.kernel = "gatherMedian",
+     .op = "sort elements=a3 segments=a4 top=1 key_bytes=size(T0) value_bytes=8",
+     .always = true},
+    {.kernel = "gatherKthValue",
+     .op = "sort elements=a1 segments=a3 top=1 key_bytes=size(T0) value_bytes=8",
+     .always = true},
+};
 
 // Slices of a tensor as an operand: the slice itself, then the collapsed other dimensions.
 Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t stride) {
@@ -24,6 +41,8 @@ Semantics::Operand slices(const Tensor& t, std::int64_t length, std::int64_t str
 }
 
 }  // namespace
+
+std::span<const Row> sort_rows() { return sort_table; }
 
 Made prepare_sort(const Kernel& kernel, const Name& name) {
   const std::string& leaf = name.leaf;
@@ -70,7 +89,6 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
   if (leaf == "gatherTopK") {
     // (input, slice size, k, largest, slices, stride, top-k values, stride, indices, stride, …)
     DType t = template_dtype(name, 0, DType::f32);
-    bool multi_block = contains(name.base, "mbtopk");
     return make(
         key,
         [=](const Arguments& a, Decoded& d) {
@@ -91,52 +109,10 @@ Made prepare_sort(const Kernel& kernel, const Name& name) {
           d.semantics.outputs = {slices(values, work.top, a.integer(7)),
                                  slices(indices, work.top, a.integer(9))};
           d.semantics.inputs = {slices(in, work.elements, a.integer(5))};
-          (void)multi_block;
         },
         true);
   }
-  if (leaf == "computeBlockDigitCounts" || leaf == "radixFindKthValues") {
-    DType t = template_dtype(name, 0, DType::f32);
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Reduction work;
-      work.inputs = a.integer(1) * std::max<std::int64_t>(1, a.integer(3));
-      work.outputs = static_cast<std::int64_t>(a.geometry().blocks()) * 256;
-      work.in = t;
-      work.out = DType::i16;
-      work.kind = ReduceKind::other;
-      d.op.work = work;
-    });
-  }
-  if (leaf == "computeBlockwiseWithinKCounts" || leaf == "computeBlockwiseKthCounts" ||
-      leaf == "computeDigitCumSum") {
-    // Over the digit counters of every block: 256 of two bytes each.
-    bool blocks = leaf == "computeBlockwiseWithinKCounts";
-    return make(key, [=](const Arguments& a, Decoded& d) {
-      Scan work;
-      work.elements = blocks ? static_cast<std::int64_t>(a.geometry().blocks()) * 256
-                             : static_cast<std::int64_t>(a.geometry().threads());
-      work.bytes_read = work.elements * 2;
-      work.bytes_written = static_cast<std::int64_t>(a.geometry().blocks()) * 8;
-      d.op.work = work;
-    });
-  }
-  if (leaf == "gatherMedian" || leaf == "gatherKthValue") {
-    DType t = template_dtype(name, 0, DType::f32);
-    bool median = leaf == "gatherMedian";
-    return make(
-        key,
-        [=](const Arguments& a, Decoded& d) {
-          Sort work;
-          work.elements = a.integer(median ? 3 : 1);
-          work.segments = a.integer(median ? 4 : 3);
-          work.top = 1;
-          work.key_bytes = whole_bytes(t);
-          work.value_bytes = 8;
-          d.op.work = work;
-        },
-        true);
-  }
-  return nullptr;
+  return from_rows(sort_table, kernel, name);
 }
 
 }  // namespace maya::decode

@@ -3,8 +3,8 @@
 // Each device owns a reserved range of addresses several times its capacity, because a real GPU
 // maps pages and does not suffer from fragmented addresses either. What is handed out is accounted
 // in the driver's granularity of 2 MiB; small requests share such a page. The range is mapped
-// without reserve, so that known values (values.h) can live at their own addresses; untouched pages
-// cost nothing.
+// without reserve, so that known values (src/values) can live at their own addresses; untouched
+// pages cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "maya/trace.h"
+
 namespace maya::device {
 
-enum class MemoryKind : std::uint8_t {
-  device,
-  pool,
-  mapped,
-  managed,
-  pinned,
-  context,
-  communicator
-};
+using trace::MemoryKind;
 
 struct Allocation {
   std::uint64_t address{}, bytes{};

@@ -8,15 +8,12 @@
 // (collate).
 #pragma once
 
-#include <vector>
+#include "session/machine.h"  // ranks_that_run
 
 namespace maya::session {
 
 // Set for a launcher of a node whose ranks another one starts: it waits as a rank would.
 inline constexpr const char* away_variable = "MAYA_AWAY";
-
-// The ranks that run, ascending; empty: all.
-const std::vector<int>& ranks_that_run();
 
 // Takes this process's place in the job, as its environment tells it: before main, and again in a
 // process that was forked into another program (start.h).

@@ -1,14 +1,138 @@
-#include "session/attributes.h"
+#include "session/machine.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
+#include "abi/cuda_device.h"
 #include "session/state.h"
 
 namespace maya::session {
 namespace {
+
+using namespace abi;
+
+// What is the same on every GPU since Volta.
+struct Fixed {
+  int attribute, value;
+};
+constexpr Fixed fixed[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, INT32_MAX},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, INT32_MAX},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+    {CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, 0},
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_TCC_DRIVER, 0},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE, 16384},
+    {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 268435456},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, 0},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 1},
+    {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 3},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, 200},
+    {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 9},
+    {CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 0},
+    {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1},
+    {CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, 0},
+    {CU_DEVICE_ATTRIBUTE_NUMA_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 0},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 0},
+    {CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0},
+};
 
 int limited(double value) { return static_cast<int>(std::min(value, 2147483647.0)); }
 
@@ -39,363 +163,100 @@ bool device_attribute(int attribute, int device, int& value) {
   const auto& g = gpu();
   const auto& cluster = state().settings.cluster;
   const bool modern = g.capability_major >= 8;
+  const auto* same = std::find_if(std::begin(fixed), std::end(fixed),
+                                  [&](const Fixed& f) { return f.attribute == attribute; });
+  if (same != std::end(fixed)) return value = same->value, true;
   switch (attribute) {
-    case 1:
-      value = 1024;
-      break;  // threads per block
-    case 2:
-    case 3:
-      value = 1024;
-      break;  // block x, y
-    case 4:
-      value = 64;
-      break;
-    case 5:
-      value = 2147483647;
-      break;  // grid x
-    case 6:
-    case 7:
-      value = 65535;
-      break;
-    case 8:
-      value = 49152;
-      break;  // shared memory per block without opt-in
-    case 9:
-      value = 65536;
-      break;  // constant memory
-    case 10:
-      value = 32;
-      break;
-    case 11:
-      value = 2147483647;
-      break;  // pitch
-    case 12:
-      value = 65536;
-      break;  // registers per block
-    case 13:
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       value = limited(g.boost_clock_mhz * 1000);
       break;
-    case 14:
-      value = 512;
-      break;  // texture alignment
-    case 15:
-      value = 1;
-      break;  // copy and compute overlap
-    case 16:
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       value = g.sms;
       break;
-    case 17:
-      value = 0;
-      break;  // no time-out
-    case 18:
-      value = 0;
-      break;  // not integrated
-    case 19:
-      value = 1;
-      break;  // maps host memory
-    case 20:
-      value = 0;
-      break;  // compute mode default
-    case 21:
-      value = 131072;
-      break;
-    case 22:
-      value = 131072;
-      break;
-    case 23:
-      value = 65536;
-      break;
-    case 24:
-    case 25:
-    case 26:
-      value = 16384;
-      break;
-    case 27:
-    case 28:
-      value = 32768;
-      break;
-    case 29:
-      value = 2048;
-      break;
-    case 30:
-      value = 512;
-      break;  // surface alignment
-    case 31:
-      value = 1;
-      break;  // concurrent kernels
-    case 32:
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
       value = g.ecc ? 1 : 0;
       break;
-    case 33:
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       value = 0x10 + 8 * physical_device(device);
       break;
-    case 34:
-      value = 0;
-      break;
-    case 35:
-      value = 0;
-      break;  // no TCC
-    case 36:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       value = limited(g.memory_clock_mhz * 1000);
       break;
-    case 37:
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
       value = g.memory_bus_bits;
       break;
-    case 38:
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       value = limited(static_cast<double>(g.l2_bytes));
       break;
-    case 39:
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
       value = g.max_threads_per_sm;
       break;
-    case 40:
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
       value = std::max(g.copy_engines, 1);
       break;
-    case 41:
-      value = 1;
-      break;  // unified addressing
-    case 42:
-      value = 32768;
-      break;
-    case 43:
-      value = 2048;
-      break;
-    case 45:
-    case 46:
-      value = 32768;
-      break;
-    case 47:
-    case 48:
-    case 49:
-      value = 16384;
-      break;
-    case 50:
-      value = 0;
-      break;  // PCI domain
-    case 51:
-      value = 32;
-      break;  // texture pitch alignment
-    case 52:
-    case 53:
-    case 54:
-      value = 32768;
-      break;
-    case 55:
-    case 56:
-    case 57:
-    case 58:
-    case 59:
-    case 60:
-    case 61:
-    case 62:
-    case 63:
-    case 64:
-    case 65:
-    case 66:
-    case 67:
-    case 68:
-      value = 32768;
-      break;
-    case 69:
-      value = 268435456;
-      break;
-    case 70:
-      value = 131072;
-      break;
-    case 71:
-      value = 65000;
-      break;
-    case 72:
-      value = 2097120;
-      break;
-    case 73:
-    case 74:
-    case 77:
-      value = 32768;
-      break;
-    case 75:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
       value = g.capability_major;
       break;
-    case 76:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       value = g.capability_minor;
       break;
-    case 78:
-      value = 1;
-      break;  // stream priorities
-    case 79:
-    case 80:
-      value = 1;
-      break;  // L1
-    case 81:
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
       value = limited(static_cast<double>(g.shared_per_sm));
       break;
-    case 82:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
       value = g.registers_per_sm > 0 ? g.registers_per_sm : 65536;
       break;
-    case 83:
-      value = 1;
-      break;  // managed memory
-    case 84:
-      value = 0;
-      break;
-    case 85:
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
       value = physical_device(device);
       break;
-    case 86:
+    case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
       value = g.name == "gh200" || g.name == "gb200";
-      break;  // native atomics to the host
-    case 87: {
+      break;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: {
       auto f32 = g.peak_tflops.find(DType::f32), f64 = g.peak_tflops.find(DType::f64);
       value = f32 != g.peak_tflops.end() && f64 != g.peak_tflops.end() && f64->second > 0
                   ? std::max(1, static_cast<int>(std::lround(f32->second / f64->second)))
                   : 32;
       break;
     }
-    case 88:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
       value = g.name == "gh200" || g.name == "gb200";
-      break;  // pageable access
-    case 89:
-      value = 1;
-      break;  // concurrent managed access
-    case 90:
-      value = 1;
-      break;  // compute preemption
-    case 91:
-      value = 1;
-      break;  // host pointer of registered memory
-    case 92:
-    case 93:
-      value = 1;
-      break;  // stream memory operations
-    case 94:
-      value = 1;
       break;
-    case 95:
-      value = 1;
-      break;  // cooperative launch
-    case 96:
-      value = 1;
-      break;
-    case 97:
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
       value = limited(static_cast<double>(g.shared_per_block_optin));
       break;
-    case 98:
-      value = 1;
-      break;
-    case 99:
-      value = 1;
-      break;  // host register
-    case 100:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
       value = g.name == "gh200" || g.name == "gb200";
       break;
-    case 101:
-      value = 0;
-      break;
-    case 102:
-      value = 1;
-      break;  // virtual memory management
-    case 103:
-      value = 1;
-      break;  // POSIX handles
-    case 104:
-    case 105:
-      value = 0;
-      break;
-    case 106:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
       value = g.max_blocks_per_sm;
       break;
-    case 107:
-      value = 0;
-      break;  // compression
-    case 108:
+    case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
       value = modern ? limited(static_cast<double>(g.l2_bytes) * 0.75) : 0;
       break;
-    case 109:
+    case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
       value = modern ? limited(134213632) : 0;
       break;
-    case 110:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
       value = cluster.nics_per_node > 0;
-      break;  // RDMA with VMM
-    case 111:
+      break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
       value = modern ? 1024 : 0;
-      break;  // reserved shared memory per block
-    case 112:
-      value = 1;
       break;
-    case 113:
-      value = 1;
-      break;
-    case 114:
-      value = 1;
-      break;
-    case 115:
-      value = 1;
-      break;  // memory pools
-    case 116:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
       value = cluster.nics_per_node > 0;
       break;
-    case 117:
-      value = 3;
-      break;
-    case 118:
-      value = 200;
-      break;
-    case 119:
-      value = 9;
-      break;  // pool handle types: POSIX, fabric
-    case 120:
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
       value = g.capability_major >= 9;
-      break;  // cluster launch
-    case 121:
-      value = 1;
       break;
-    case 122:
-    case 123:
-      value = 0;
-      break;
-    case 124:
-      value = 1;
-      break;  // deferred mapping
-    case 125:
-      value = 1;
-      break;  // IPC events
-    case 126:
-      value = 1;
-      break;
-    case 127:
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
       value = g.capability_major >= 9;
-      break;  // tensor map access
-    case 128:
+      break;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
       value = cluster.nvlink_domain > cluster.gpus_per_node;
-      break;  // fabric handles
-    case 129:
-      value = 1;
       break;
-    case 130:
-      value = 0;
-      break;
-    case 131:
-      value = 0;
-      break;
-    case 132:
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
       value = g.capability_major >= 9 && cluster.nvswitch;
-      break;  // multicast
-    case 133:
-      value = 0;
-      break;
-    case 134:
-      value = 0;
-      break;
-    case 135:
-    case 136:
-    case 137:
-    case 138:
-    case 139:
-    case 140:
-    case 141:
-    case 142:
-    case 143:
-    case 144:
-      value = 0;
       break;
     default:
       return false;

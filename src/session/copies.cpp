@@ -67,7 +67,7 @@ std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b, std::uint
 bool accessible(const void* p, Where w, std::uint64_t bytes) {
   if (w == Where::pinned) {
     std::uint64_t base = 0, size = 0;
-    if (is_pinned(p, &base, &size) && bytes <= base + size - address(p)) return true;
+    if (pinned_range(p, base, size) && bytes <= base + size - address(p)) return true;
   }
   return on_device(w) ? state().memory.extent(address(p)) >= bytes : mapped(p, bytes);
 }
@@ -207,6 +207,13 @@ bool read_device(void* to, const void* from, std::size_t bytes) {
 
 void write_device(void* to, const void* from, std::size_t bytes) {
   state().values.store(address(to), from, bytes);
+}
+
+int write_on_stream(void* handle, void* to, const void* from, std::size_t bytes) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  write_device(to, from, bytes);
+  return code::success;
 }
 
 bool is_device_pointer(const void* p) { return state().memory.owns(address(p)); }

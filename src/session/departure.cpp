@@ -1,5 +1,5 @@
-// A rank that fails leaves a mark: its exit code and the error it printed. The launcher tells the
-// user which rank failed first, and ends the others when they go on waiting for it
+// A rank that fails leaves a mark: its exit code and the error it printed. The launcher
+// tells the user which rank failed first, and ends the others when they go on waiting for it
 // (launch/failed_ranks.h).
 #include "session/departure.h"
 
@@ -30,7 +30,7 @@ std::size_t printed_bytes = 0;  // in all
 
 int rank = -1;
 pid_t rank_process = 0;
-char mark[4096];
+char failure_mark[4096];
 
 void remember(const char* text, std::size_t bytes) {
   if (bytes > kept) text += bytes - kept, printed_bytes += bytes - kept, bytes = kept;
@@ -90,17 +90,17 @@ void attend_departure() {
     return;
   }
   rank_process = getpid();
-  std::snprintf(mark, sizeof mark, "%s/exchange/failed-%d", run, rank);
-  unlink(mark);  // of an earlier attempt: launchers may start a rank again
+  std::snprintf(failure_mark, sizeof failure_mark, "%s/exchange/failed-%d", run, rank);
+  unlink(failure_mark);  // of an earlier attempt: launchers may start a rank again
   on_exit(at_exit, nullptr);
 }
 
 void leave_with(int code) {
   if (rank < 0 || code == 0 || getpid() != rank_process) return;
   const std::string text = std::to_string(code) + " " + error_line() + "\n";
-  std::string folder(mark);
+  std::string folder(failure_mark);
   mkdir(folder.substr(0, folder.rfind('/')).c_str(), 0755);
-  const int file = open(mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int file = open(failure_mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return;
   [[maybe_unused]] const auto ignored = real_write.get()(file, text.data(), text.size());
   close(file);

@@ -1,4 +1,4 @@
-#include "session/errors.h"
+#include "session/machine.h"
 
 namespace maya::session {
 namespace {

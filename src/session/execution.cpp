@@ -10,7 +10,7 @@ namespace {
 
 std::uint64_t pinned_from(std::uint64_t address) {
   std::uint64_t base = 0, bytes = 0;
-  if (!is_pinned(reinterpret_cast<const void*>(address), &base, &bytes)) return 0;
+  if (!pinned_range(reinterpret_cast<const void*>(address), base, bytes)) return 0;
   return base + bytes - address;
 }
 

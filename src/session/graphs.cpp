@@ -4,6 +4,7 @@
 
 #include "session/calls.h"
 #include "session/host_clock.h"
+#include "session/host_memory.h"
 #include "session/stop.h"
 
 namespace maya::session {
@@ -147,7 +148,9 @@ int check_unsafe() {
   return code::capture_unsupported;
 }
 
-int capture_begin(void* handle, int mode, Graph* into, std::span<Node* const> after) {
+namespace {
+
+int begin_capture(void* handle, int mode, Graph* into, const std::vector<Node*>& after) {
   Stream* stream = nullptr;
   if (int error = find_stream(handle, stream)) return error;
   if (stream->legacy) return code::capture_implicit;
@@ -155,7 +158,7 @@ int capture_begin(void* handle, int mode, Graph* into, std::span<Node* const> af
   if (stream->capture != nullptr) return code::capture_isolation;
   State& s = state();
   auto* capture = new Capture;  // a few hundred bytes each; events may point to them for good
-  capture->graph = into != nullptr ? into : graph_create();
+  capture->graph = into != nullptr ? into : make_graph();
   if (capture->graph == nullptr) return delete capture, code::out_of_memory;
   capture->mode = mode;
   capture->id = s.next_unique.fetch_add(1);
@@ -169,7 +172,27 @@ int capture_begin(void* handle, int mode, Graph* into, std::span<Node* const> af
   return code::success;
 }
 
-int capture_end(void* handle, Graph*& graph) {
+}  // namespace
+
+int capture_begin(void* stream, int mode) { return begin_capture(stream, mode, nullptr, {}); }
+
+int capture_begin_into(void* stream, int mode, void* graph, void* const* after, std::size_t count) {
+  Graph* into = find_graph(graph);
+  if (into == nullptr || count > into->nodes.size() ||
+      (count > 0 && !mapped(after, count * sizeof *after)))
+    return code::invalid_value;
+  std::vector<Node*> nodes;
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(find_node(after[i]));
+  return begin_capture(stream, mode, into, nodes);
+}
+
+int capture_exchange_mode(int* mode) {
+  if (mode == nullptr || *mode < 0 || *mode > 2) return code::invalid_value;
+  std::swap(thread().capture_mode, *mode);
+  return code::success;
+}
+
+int capture_end(void* handle, void*& graph) {
   Stream* stream = nullptr;
   if (int error = find_stream(handle, stream)) return error;
   Capture* capture = stream->capture;
@@ -207,10 +230,10 @@ int capture_end(void* handle, Graph*& graph) {
   return code::success;
 }
 
-int capture_status(void* handle, int& status, std::uint64_t& id, Graph*& graph) {
+int capture_state(void* handle, CaptureState& found) {
   Stream* stream = nullptr;
   if (int error = find_stream(handle, stream)) return error;
-  status = 0, id = 0, graph = nullptr;
+  found = {};
   if (!live(stream->capture)) {
     if (stream->legacy && state().captures.load(std::memory_order_relaxed) > 0) {
       // Asking about the legacy stream during a capture that it would have to wait for.
@@ -222,9 +245,13 @@ int capture_status(void* handle, int& status, std::uint64_t& id, Graph*& graph) 
     }
     return code::success;
   }
-  status = stream->capture->invalidated ? 2 : 1;
-  id = stream->capture->id;
-  graph = stream->capture->graph;
+  found.status = stream->capture->invalidated ? 2 : 1;
+  found.id = stream->capture->id;
+  found.graph = stream->capture->graph;
+  static thread_local std::vector<void*> after;  // handed out; valid until the thread's next call
+  after.clear();
+  for (auto tip : stream->tips) after.push_back(stream->capture->graph->nodes[tip]);
+  found.after = after;
   return code::success;
 }
 
@@ -244,12 +271,21 @@ void capture_moves(Stream& stream, std::function<void()> move) {
   stream.capture->graph->nodes[stream.tips[0]]->move = std::move(move);
 }
 
-Graph* graph_create() {
+Graph* make_graph() {
   State& s = state();
   Graph* graph = s.graphs.create();
   if (graph != nullptr) graph->unique = s.next_unique.fetch_add(1);
   return graph;
 }
+
+int graph_create(void*& handle) {
+  handle = make_graph();
+  return handle != nullptr ? code::success : code::out_of_memory;
+}
+
+bool valid_graph(void* handle) { return find_graph(handle) != nullptr; }
+
+bool valid_executable(void* handle) { return state().executables.find(handle) != nullptr; }
 
 int graph_destroy(void* handle) {
   State& s = state();
@@ -266,14 +302,16 @@ int graph_destroy(void* handle) {
   return code::success;
 }
 
-int graph_add(void* handle, NodeType type, std::span<void* const> after, Node*& node) {
+int node_add(void* handle, NodeType type, void* const* after, std::size_t count, void*& node) {
+  if (after == nullptr && count > 0) return code::invalid_value;
+  if (int error = touch()) return error;
   State& s = state();
   std::lock_guard guard(s.mutex);
   Graph* graph = s.graphs.find(handle);
   if (graph == nullptr) return code::invalid_value;
   std::vector<std::uint32_t> indices;
-  for (void* before : after) {
-    Node* other = s.nodes.find(before);
+  for (std::size_t i = 0; i < count; ++i) {
+    Node* other = s.nodes.find(after[i]);
     if (other == nullptr || other->graph != graph) return code::invalid_value;
     indices.push_back(other->index);
   }
@@ -281,14 +319,15 @@ int graph_add(void* handle, NodeType type, std::span<void* const> after, Node*& 
   return node != nullptr ? code::success : code::out_of_memory;
 }
 
-int graph_instantiate(void* handle, GraphExec*& executable) {
+int graph_instantiate(void* handle, void*& made) {
   if (int error = touch()) return error;
   State& s = state();
   Graph* graph = s.graphs.find(handle);
   if (graph == nullptr) return code::invalid_value;
-  executable = s.executables.create();
+  GraphExec* executable = s.executables.create();
   if (executable == nullptr) return code::out_of_memory;
   fill_executable(*executable, *graph);
+  made = executable;
   return code::success;
 }
 
@@ -297,8 +336,7 @@ int graph_update(void* executable_handle, void* graph_handle) {
   GraphExec* executable = s.executables.find(executable_handle);
   Graph* graph = s.graphs.find(graph_handle);
   if (executable == nullptr || graph == nullptr) return code::invalid_value;
-  constexpr int update_failure = 910;
-  if (executable->source.size() != graph->nodes.size()) return update_failure;
+  if (executable->source.size() != graph->nodes.size()) return code::graph_update_failure;
   fill_executable(*executable, *graph);
   return code::success;
 }
@@ -332,7 +370,9 @@ int graph_exec_destroy(void* handle) {
   return state().executables.destroy(handle) ? code::success : code::invalid_value;
 }
 
-int node_copy(Node& node, const Area& area) {
+int node_copy(void* handle, const Area& area) {
+  Node* node = find_node(handle);
+  if (node == nullptr) return code::invalid_value;
   Copy op;
   op.bytes = static_cast<std::int64_t>(area.width * area.height * area.depth);
   bool to_device = is_device_pointer(area.to), from_device = is_device_pointer(area.from);
@@ -341,14 +381,16 @@ int node_copy(Node& node, const Area& area) {
                  : from_device            ? CopyDirection::device_to_host
                                           : CopyDirection::host;
   op.pinned = true;
-  node.record.kind = trace::Kind::copy;
-  node.record.value = state().recorder.op(op, "cudaGraphMemcpy");
+  node->record.kind = trace::Kind::copy;
+  node->record.value = state().recorder.op(op, "cudaGraphMemcpy");
   return code::success;
 }
 
-int node_fill(Node& node, std::uint64_t bytes) {
-  node.record.kind = trace::Kind::fill;
-  node.record.value =
+int node_fill(void* handle, std::uint64_t bytes) {
+  Node* node = find_node(handle);
+  if (node == nullptr) return code::invalid_value;
+  node->record.kind = trace::Kind::fill;
+  node->record.value =
       state().recorder.op(Fill{static_cast<std::int64_t>(bytes)}, "cudaGraphMemset");
   return code::success;
 }

@@ -301,8 +301,10 @@ LaunchLock& launch_lock() {
   return lock;
 }
 
-int launch(Function& function, const Geometry& geometry, void* const* arguments,
-           void* stream_handle) {
+namespace {
+
+int launch_function(Function& function, const Geometry& geometry, void* const* arguments,
+                    void* stream_handle) {
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
   if (int error = resolve(function)) return error;
@@ -315,45 +317,72 @@ int launch(Function& function, const Geometry& geometry, void* const* arguments,
     record.value = op;
     Node* node = capture_node(*stream, NodeType::kernel, record);
     if (node == nullptr) return code::capture_invalidated;
-    return node_kernel(*node, function, geometry, arguments);
+    return set_kernel(*node, function, geometry, arguments);
   }
   return enqueue(*stream, trace::Kind::launch, op);
 }
 
-std::uint32_t op_of_replay(Function& function, const Geometry& geometry, void* const* arguments) {
-  return op_of_launch(function, geometry, arguments, true);
-}
-
-namespace {
 // Pointers to the arguments in a buffer that has them all.
-int unpack_arguments(Function& function, const void* buffer, std::size_t bytes,
+int unpack_arguments(Function& function, const PackedArguments& packed,
                      std::vector<void*>& arguments) {
   if (int error = resolve(function)) return error;
   for (std::size_t i = 0; i < function.code.parameter_offsets.size(); ++i) {
-    if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] > bytes)
+    if (std::size_t{function.code.parameter_offsets[i]} + function.code.parameter_sizes[i] >
+        packed.bytes)
       return code::invalid_value;
-    arguments.push_back(const_cast<char*>(static_cast<const char*>(buffer)) +
+    arguments.push_back(const_cast<char*>(static_cast<const char*>(packed.buffer)) +
                         function.code.parameter_offsets[i]);
   }
   return code::success;
 }
 }  // namespace
 
-int launch_packed(Function& function, const Geometry& geometry, const void* buffer,
-                  std::size_t bytes, void* stream) {
-  std::vector<void*> arguments;
-  if (int error = unpack_arguments(function, buffer, bytes, arguments)) return error;
-  return launch(function, geometry, arguments.data(), stream);
+std::uint32_t op_of_replay(Function& function, const Geometry& geometry, void* const* arguments) {
+  return op_of_launch(function, geometry, arguments, true);
 }
 
-int node_kernel_packed(Node& node, Function& function, const Geometry& geometry, const void* buffer,
-                       std::size_t bytes) {
-  std::vector<void*> arguments;
-  if (int error = unpack_arguments(function, buffer, bytes, arguments)) return error;
-  return node_kernel(node, function, geometry, arguments.data());
+int launch(void* handle, const Geometry& geometry, void* const* arguments, void* stream) {
+  Function* function = find_function(handle);
+  if (function == nullptr) return code::invalid_handle;
+  return launch_function(*function, geometry, arguments, stream);
 }
 
-int node_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments) {
+int launch(void* handle, const Geometry& geometry, const PackedArguments& packed, void* stream) {
+  Function* function = find_function(handle);
+  if (function == nullptr) return code::invalid_handle;
+  std::vector<void*> arguments;
+  if (int error = unpack_arguments(*function, packed, arguments)) return error;
+  return launch_function(*function, geometry, arguments.data(), stream);
+}
+
+int launch_registered(const void* host, const Geometry& geometry, void* const* arguments,
+                      void* stream) {
+  Function* function = function_of_stub(host);
+  if (function == nullptr) [[unlikely]]
+    return ready() ? ready() : code::invalid_device_function;
+  return launch_function(*function, geometry, arguments, stream);
+}
+
+int node_kernel(void* handle, void* function_handle, const Geometry& geometry,
+                void* const* arguments) {
+  Node* node = find_node(handle);
+  Function* function = find_function(function_handle);
+  if (node == nullptr) return code::invalid_value;
+  if (function == nullptr) return code::invalid_handle;
+  node->record = {};
+  return set_kernel(*node, *function, geometry, arguments);
+}
+
+int node_kernel(void* node, void* function_handle, const Geometry& geometry,
+                const PackedArguments& packed) {
+  Function* function = find_function(function_handle);
+  if (function == nullptr) return code::invalid_handle;
+  std::vector<void*> arguments;
+  if (int error = unpack_arguments(*function, packed, arguments)) return error;
+  return node_kernel(node, function_handle, geometry, arguments.data());
+}
+
+int set_kernel(Node& node, Function& function, const Geometry& geometry, void* const* arguments) {
   if (int error = resolve(function)) return error;
   const auto& sizes = function.code.parameter_sizes;
   const std::size_t count = sizes.size();

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "maya/simulate.h"
 #include "maya/trace.h"
-#include "session/session.h"
+#include "session/observation.h"
 
 namespace maya::session {
 
@@ -24,16 +22,6 @@ void live_call(const trace::Record& record, const trace::Record* wide);
 std::int64_t live_event_time(std::uint32_t event, bool wait);
 bool live_event_done(std::uint32_t event);
 bool live_stream_done(std::uint16_t stream);
-
-// For a profiler (CUPTI): it is told each call, with the number that spans of its work carry, and
-// asks for what ran on the device. Null: it is done. Where time is real, the device's timeline is
-// that of this machine's clock while it watches: waits then take the time the device would.
-using LiveObserver = void(const trace::Record& record, std::uint32_t number, std::int64_t start,
-                          std::int64_t end);
-MAYA_EXPORT void observe_live_device(LiveObserver* observer);
-MAYA_EXPORT std::int64_t live_now();
-// What ran since this was last asked; `finish`: up to the end of all that was issued.
-MAYA_EXPORT std::vector<simulate::Span> live_take_spans(bool finish);
 
 // Waits for news of other processes (clock/domain.h), at most so long in real time. Meanwhile this
 // process's device does what it has to do when the job's time comes to it.

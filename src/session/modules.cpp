@@ -1,7 +1,11 @@
 // Kernels as the program brings them: registered by its start-up code or loaded as modules,
 // unpacked when first used.
+#include <fstream>
+#include <iterator>
+
 #include "session/calls.h"
 #include "session/host_memory.h"
+#include "session/notes.h"
 
 namespace maya::session {
 namespace {
@@ -30,6 +34,8 @@ std::mutex& registration_mutex() {
   return *mutex;
 }
 
+Module* find_module(void* handle) { return modules().find(handle); }
+
 int capability() {
   const auto& gpu = state().settings.cluster.gpu;
   return gpu.capability_major * 10 + gpu.capability_minor;
@@ -54,6 +60,26 @@ int unpack_module(Module& module) {
   return code::success;
 }
 
+// Where the module's code does not tell the size of the variable, the program has: `hint`.
+int variable_of(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
+                std::uint64_t& bytes) {
+  if (int error = touch()) return error;
+  State& s = state();
+  std::lock_guard guard(s.mutex);
+  if (int error = unpack_module(module)) return error;
+  auto variable = module.variables.find(name);
+  bytes = variable != module.variables.end() ? variable->second : hint;
+  if (bytes == 0) return code::not_found;
+  auto [it, inserted] = module.addresses.emplace(name, 0);
+  if (inserted) {
+    auto allocation = s.memory.allocate(thread().device, bytes, MemoryKind::device);
+    if (!allocation) return module.addresses.erase(it), code::out_of_memory;
+    it->second = allocation->address;
+  }
+  address = it->second;
+  return code::success;
+}
+
 }  // namespace
 
 device::Slab<Module, 1 << 18>& modules() {
@@ -61,25 +87,24 @@ device::Slab<Module, 1 << 18>& modules() {
   return *slab;
 }
 
-Module* register_binary(const void* wrapper) {
+void* register_binary(const void* wrapper, int cuda_major) {
+  uses_runtime(cuda_major, wrapper);
   Module* module = modules().create();
   if (module != nullptr) module->data = wrapper;
   return module;
 }
 
-void register_function(Module* module, const void* host, const char* name) {
+void register_function(void* module, const void* host, const char* name) {
   std::lock_guard guard(registration_mutex());
-  registrations()[host] = {module, name, nullptr};
+  registrations()[host] = {static_cast<Module*>(module), name, nullptr};
 }
 
-void register_variable(Module* module, const void* host, const char* name, std::uint64_t bytes) {
+void register_variable(void* module, const void* host, const char* name, std::uint64_t bytes) {
   std::lock_guard guard(registration_mutex());
-  registered_variables()[host] = {module, name, bytes};
+  registered_variables()[host] = {static_cast<Module*>(module), name, bytes};
 }
 
-void unregister_binary(Module*) {}  // at exit; what was registered stays readable for late callers
-
-Function* registered_function(const void* host) {
+Function* function_of_stub(const void* host) {
   // A program may also pass a Function it got from cudaGetKernel or cuKernel…
   static std::atomic<Function*> recent[1024];
   auto word = reinterpret_cast<std::uintptr_t>(host);
@@ -104,19 +129,20 @@ Function* registered_function(const void* host) {
   return it->second.function;
 }
 
+void* registered_function(const void* host) { return function_of_stub(host); }
+
 int registered_variable(const void* host, std::uint64_t& address, std::uint64_t& bytes) {
   Variable variable;
   {
     std::lock_guard guard(registration_mutex());
     auto it = registered_variables().find(host);
-    constexpr int invalid_symbol = 13;
-    if (it == registered_variables().end()) return invalid_symbol;
+    if (it == registered_variables().end()) return code::invalid_symbol;
     variable = it->second;
   }
-  return module_variable(*variable.module, variable.name, variable.bytes, address, bytes);
+  return variable_of(*variable.module, variable.name, variable.bytes, address, bytes);
 }
 
-int module_load(Module*& module, const void* data) {
+int module_load(void*& handle, const void* data) {
   if (int error = touch()) return error;
   if (data == nullptr) return code::invalid_value;
   if (!mapped(data, 4)) return code::invalid_value;
@@ -124,7 +150,7 @@ int module_load(Module*& module, const void* data) {
   data = device::unwrap(data, mapped_from(data, 64));
   std::size_t bytes = device::image_bytes(data, mapped_from(data, device::any_room));
   if (bytes == 0) return code::invalid_image;
-  module = modules().create();
+  Module* module = modules().create();
   if (module == nullptr) return code::out_of_memory;
   // Unpack now: the program may free its copy, and a wrong architecture is reported here.
   module->data = data;
@@ -133,20 +159,41 @@ int module_load(Module*& module, const void* data) {
   // A cubin by itself is Triton's: its bytes lead to the PTX kept beside it.
   const char* image = static_cast<const char*>(data);
   if (error == 0 && image[0] == 0x7f && image[1] == 'E') module->copy.assign(image, image + bytes);
-  if (error != 0) modules().destroy(module);
-  return error;
+  if (error != 0) return modules().destroy(module), error;
+  handle = module;
+  return code::success;
 }
 
-int module_unload(Module* module) {
+int module_load_file(void*& module, const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return code::file_not_found;
+  std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
+  bytes.push_back('\0');
+  return module_load(module, bytes.data());
+}
+
+int module_unload(void* handle) {
   State& s = state();
-  if (modules().find(module) == nullptr) return code::invalid_handle;
+  Module* module = find_module(handle);
+  if (module == nullptr) return code::invalid_handle;
   for (auto& [name, function] : module->functions) s.functions.destroy(function);
   for (auto& [name, address] : module->addresses) s.memory.release(address);
   modules().destroy(module);
   return code::success;
 }
 
-int module_function(Module& module, const char* name, Function*& function) {
+bool valid_module(void* handle) { return find_module(handle) != nullptr; }
+
+int module_kernel_count(void* handle, unsigned& count) {
+  const Module* module = find_module(handle);
+  if (module == nullptr) return code::invalid_handle;
+  count = static_cast<unsigned>(module->kernels.size());
+  return code::success;
+}
+
+int module_function(void* handle, const char* name, void*& function) {
+  if (find_module(handle) == nullptr) return code::invalid_handle;
+  Module& module = *find_module(handle);
   State& s = state();
   std::lock_guard guard(s.mutex);
   if (int error = unpack_module(module)) return error;
@@ -165,22 +212,31 @@ int module_function(Module& module, const char* name, Function*& function) {
   return code::success;
 }
 
-int module_variable(Module& module, const char* name, std::uint64_t hint, std::uint64_t& address,
-                    std::uint64_t& bytes) {
-  if (int error = touch()) return error;
-  State& s = state();
-  std::lock_guard guard(s.mutex);
-  if (int error = unpack_module(module)) return error;
-  auto variable = module.variables.find(name);
-  bytes = variable != module.variables.end() ? variable->second : hint;
-  if (bytes == 0) return code::not_found;
-  auto [it, inserted] = module.addresses.emplace(name, 0);
-  if (inserted) {
-    auto allocation = s.memory.allocate(thread().device, bytes, device::MemoryKind::device);
-    if (!allocation) return module.addresses.erase(it), code::out_of_memory;
-    it->second = allocation->address;
-  }
-  address = it->second;
+int module_variable(void* handle, const char* name, std::uint64_t& address, std::uint64_t& bytes) {
+  Module* module = find_module(handle);
+  if (module == nullptr) return code::invalid_handle;
+  return name == nullptr ? code::invalid_value : variable_of(*module, name, 0, address, bytes);
+}
+
+bool valid_function(void* handle) { return find_function(handle) != nullptr; }
+
+const char* function_name(void* handle) {
+  const Function* function = find_function(handle);
+  return function != nullptr ? function->name.c_str() : nullptr;
+}
+
+void* function_module(void* handle) {
+  const Function* function = find_function(handle);
+  return function != nullptr ? function->module : nullptr;
+}
+
+int function_parameter(void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  Function* function = find_function(handle);
+  if (function == nullptr) return code::invalid_handle;
+  if (int error = resolve(*function)) return error;
+  if (index >= function->code.parameter_offsets.size()) return code::invalid_value;
+  if (offset != nullptr) *offset = function->code.parameter_offsets[index];
+  if (bytes != nullptr) *bytes = function->code.parameter_sizes[index];
   return code::success;
 }
 

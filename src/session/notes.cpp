@@ -1,5 +1,7 @@
 #include "session/notes.h"
 
+#include "session/machine.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>

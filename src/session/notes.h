@@ -21,9 +21,6 @@ void read_notes_directory();
 
 // Device code of a library built for this CUDA major was registered: two majors in one process are
 // noted, once.
-__attribute__((visibility("default"))) void uses_runtime(int major, const void* code);
-
-// The program asked for a GPU that its node does not have.
-__attribute__((visibility("default"))) void note_missing_device(int device);
+void uses_runtime(int major, const void* code);
 
 }  // namespace maya::session

@@ -16,6 +16,7 @@
 #include "device/memory.h"
 #include "device/slab.h"
 #include "maya/trace.h"
+#include "session/graphs.h"
 
 namespace maya::session {
 
@@ -58,22 +59,6 @@ struct Event {
   // Of the latest record; see progress.h.
   std::uint64_t sequence{};
   std::uint16_t stream{}, thread{}, asked[2]{};
-};
-
-enum class NodeType : int {  // numbers as in CUDA
-  kernel = 0,
-  memcpy = 1,
-  memset = 2,
-  host = 3,
-  graph = 4,
-  empty = 5,
-  wait_event = 6,
-  event_record = 7,
-  semaphore_signal = 8,
-  semaphore_wait = 9,
-  mem_alloc = 10,
-  mem_free = 11,
-  conditional = 13,
 };
 
 struct Function;

@@ -13,26 +13,33 @@ constexpr int shared_without_asking = 48 << 10;
 
 }  // namespace
 
-KernelAttributes kernel_attributes(const Function& function) {
-  const auto& code = function.code;
-  KernelAttributes a;
-  a.static_shared = static_cast<int>(code.static_shared);
-  a.local_bytes = static_cast<int>(code.local_bytes);
-  a.registers = code.registers;
-  a.max_threads = code.max_threads ? static_cast<int>(code.max_threads) : 1024;
-  if (code.registers > 0)  // the whole block must fit the register file, in warps
-    a.max_threads = std::min(a.max_threads, 65536 / ((code.registers + 7) / 8 * 8) / 32 * 32);
+int kernel_attributes(void* handle, KernelAttributes& a) {
+  Function* found = find_function(handle);
+  if (found == nullptr) return code::invalid_handle;
+  if (int error = resolve(*found)) return error;
+  const Function& function = *found;
+  const auto& kernel = function.code;
+  a.static_shared = static_cast<int>(kernel.static_shared);
+  a.local_bytes = static_cast<int>(kernel.local_bytes);
+  a.registers = kernel.registers;
+  a.max_threads = kernel.max_threads ? static_cast<int>(kernel.max_threads) : 1024;
+  if (kernel.registers > 0)  // the whole block must fit the register file, in warps
+    a.max_threads = std::min(a.max_threads, 65536 / ((kernel.registers + 7) / 8 * 8) / 32 * 32);
   const int device = gpu().capability_major * 10 + gpu().capability_minor;
-  a.ptx_version = code.ptx_version > 0 ? code.ptx_version : device;
-  a.binary_version = code.binary_version > 0 ? code.binary_version : device;
+  a.ptx_version = kernel.ptx_version > 0 ? kernel.ptx_version : device;
+  a.binary_version = kernel.binary_version > 0 ? kernel.binary_version : device;
   a.max_dynamic_shared = function.max_dynamic_shared
                              ? function.max_dynamic_shared
                              : std::max(0, shared_without_asking - a.static_shared);
   a.carveout = function.carveout;
-  return a;
+  return code::success;
 }
 
-int set_kernel_attribute(Function& function, int attribute, int value) {
+int set_kernel_attribute(void* handle, int attribute, int value) {
+  Function* found = find_function(handle);
+  if (found == nullptr) return code::invalid_handle;
+  if (int error = resolve(*found)) return error;
+  Function& function = *found;
   if (attribute == max_dynamic_shared) {
     if (value < 0 || value + static_cast<std::int64_t>(function.code.static_shared) >
                          gpu().shared_per_block_optin)
@@ -50,8 +57,11 @@ int set_kernel_attribute(Function& function, int attribute, int value) {
 
 // Blocks per multiprocessor, limited by threads, registers, shared memory and the hardware's
 // maximum.
-int occupancy(Function& function, int block_threads, std::uint64_t dynamic_shared, int& blocks) {
-  if (int error = resolve(function)) return error;
+int occupancy(void* handle, int block_threads, std::uint64_t dynamic_shared, int& blocks) {
+  Function* found = find_function(handle);
+  if (found == nullptr) return code::invalid_handle;
+  if (int error = resolve(*found)) return error;
+  const Function& function = *found;
   if (block_threads <= 0) return code::invalid_value;
   const auto& gpu = state().settings.cluster.gpu;
   auto round_up = [](std::uint64_t v, std::uint64_t to) { return (v + to - 1) / to * to; };
@@ -78,7 +88,7 @@ int occupancy(Function& function, int block_threads, std::uint64_t dynamic_share
 }
 
 // Clusters of thread blocks: as many as their blocks fit on the multiprocessors.
-int active_clusters(Function& function, int block_threads, std::uint64_t dynamic_shared,
+int active_clusters(void* function, int block_threads, std::uint64_t dynamic_shared,
                     unsigned blocks_per_cluster, int& clusters) {
   int blocks = 0;
   clusters = 0;

@@ -5,6 +5,7 @@
 
 #include "session/calls.h"
 #include "session/framework.h"
+#include "session/observation.h"
 #include "session/timing.h"
 
 namespace maya::session {
@@ -28,7 +29,29 @@ int submit(void* stream_handle, const Work& work, const char* name,
 
 const catalog::Gpu& gpu() { return state().settings.cluster.gpu; }
 
+int device_count() { return state().device_count(); }
+
 int current_device() { return thread().device; }
+
+int check_device(int device) {
+  if (int error = ready()) return error;
+  return device < 0 || device >= device_count() ? code::invalid_device : code::success;
+}
+
+void use_device(int device) { thread().device = device; }
+
+void remember_error(int code) { thread().last_error = code; }
+
+int last_error(bool forget) {
+  Thread& t = thread();
+  const int error = t.last_error;
+  if (forget) t.last_error = code::success;
+  return error;
+}
+
+bool context_exists() { return state().recorder.begun(); }
+
+Op observed_op(std::uint32_t number) { return state().recorder.op_of(number); }
 
 double modelled_ns(const Work& work, const char* name) { return timing().ns(Op{work, name, {}}); }
 

@@ -1,6 +1,5 @@
-// The one emulated machine of this process: everything the entry points of runtime, driver and NCCL
-// work on. Reached through state(); never destroyed, because programs call CUDA from their own
-// destructors.
+// The one emulated machine of this process. Reached through state(), inside the session only; never
+// destroyed, because programs call CUDA from their own destructors.
 #pragma once
 
 #include <unistd.h>
@@ -21,21 +20,7 @@
 
 namespace maya::session {
 
-// CUDA error numbers that runtime and driver share.
-namespace code {
-inline constexpr int success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3,
-                     invalid_configuration = 9, no_device = 100, invalid_device = 101,
-                     invalid_image = 200, no_kernel_image = 209, invalid_context = 201,
-                     invalid_source = 300, file_not_found = 301, invalid_handle = 400,
-                     not_found = 500, not_ready = 600, peer_already_enabled = 704,
-                     peer_not_enabled = 705, launch_out_of_resources = 701, not_permitted = 800,
-                     not_supported = 801, capture_unsupported = 900, capture_invalidated = 901,
-                     capture_merge = 902, capture_unmatched = 903, capture_unjoined = 904,
-                     capture_isolation = 905, capture_implicit = 906, captured_event = 907,
-                     capture_wrong_thread = 908;
-}
-
-struct MAYA_EXPORT State {
+struct State {
   State();
   Settings settings;
   Recorder recorder;
@@ -69,19 +54,14 @@ struct MAYA_EXPORT State {
   int device_count() const { return static_cast<int>(settings.devices.size()); }
 };
 
-MAYA_EXPORT State& state();
+State& state();
 // Not part of the state: programs register their kernels while they are loaded, long before they
 // ask for the device, and a process may fork in between.
-MAYA_EXPORT device::Slab<Module, 1 << 18>& modules();
+device::Slab<Module, 1 << 18>& modules();
 // Whether this process has asked for the device at all.
 bool device_used();
 // The process is about to end without running its exit handlers.
 void end_abruptly();
-// What a call gets before it can do anything: 0, no device, or "initialised in a parent process".
-MAYA_EXPORT int ready();
-// The program does something on the device: the recording begins, the context exists.
-MAYA_EXPORT int touch();
-
 struct Thread {
   int device = 0;
   int last_error = 0;
@@ -89,6 +69,6 @@ struct Thread {
   std::uint64_t id = 0;
   Stream* per_thread_stream = nullptr;
 };
-MAYA_EXPORT Thread& thread();
+Thread& thread();
 
 }  // namespace maya::session

@@ -3,6 +3,7 @@
 #include "session/calls.h"
 #include "session/host_clock.h"
 #include "session/live_device.h"
+#include "session/observation.h"
 #include "session/progress.h"
 #include "session/stop.h"
 #include "session/virtual_time.h"
@@ -44,7 +45,7 @@ int find_stream(void* handle, Stream*& stream) {
   } else if (value == 2) {
     Thread& t = thread();
     if (t.per_thread_stream == nullptr)
-      if (int error = stream_create(t.per_thread_stream, 0, 0)) return error;
+      if (int error = make_stream(t.per_thread_stream, 0, 0)) return error;
     stream = t.per_thread_stream;
   } else {
     stream = s.streams.find(handle);
@@ -63,7 +64,7 @@ bool capturing(void* handle) {
   return find_stream(handle, stream) == 0 && stream->capture != nullptr;
 }
 
-int stream_create(Stream*& stream, unsigned flags, int priority) {
+int make_stream(Stream*& stream, unsigned flags, int priority) {
   if (int error = touch()) return error;
   State& s = state();
   stream = s.streams.create();
@@ -78,6 +79,26 @@ int stream_create(Stream*& stream, unsigned flags, int priority) {
   }
   stream->unique = s.next_unique.fetch_add(1);
   return code::success;
+}
+
+int stream_create(void*& handle, unsigned flags, int priority) {
+  Stream* stream = nullptr;
+  if (int error = make_stream(stream, flags, priority)) return error;
+  handle = stream;
+  return code::success;
+}
+
+int stream_properties(void* handle, StreamProperties& properties) {
+  Stream* stream = nullptr;
+  if (int error = find_stream(handle, stream)) return error;
+  properties = {stream->device, stream->priority, stream->flags, stream->unique};
+  return code::success;
+}
+
+std::vector<std::pair<std::uint16_t, int>> stream_devices() {
+  std::vector<std::pair<std::uint16_t, int>> devices;
+  state().streams.each([&](Stream& stream) { devices.emplace_back(stream.id, stream.device); });
+  return devices;
 }
 
 int stream_destroy(void* handle) {
@@ -189,16 +210,25 @@ int stream_host_function(void* handle, void (*function)(void*), void* data) {
   return code::success;
 }
 
-int event_create(Event*& event, unsigned flags) {
+int event_create(void*& handle, unsigned flags) {
   if (int error = touch()) return error;
   State& s = state();
-  event = s.events.create();
+  Event* event = s.events.create();
   if (event == nullptr) return code::out_of_memory;
   event->id = s.next_event.fetch_add(1, std::memory_order_relaxed);
   event->flags = flags;
   if (!(flags & 2) && time_domain == nullptr)
     s.timing_wanted.store(true, std::memory_order_relaxed);
   event->device = thread().device;
+  handle = event;
+  return code::success;
+}
+
+int event_export(void* handle, std::uint32_t& number) {
+  constexpr unsigned interprocess = 4;
+  const Event* event = state().events.find(handle);
+  if (event == nullptr || !(event->flags & interprocess)) return code::invalid_value;
+  number = event->id;
   return code::success;
 }
 

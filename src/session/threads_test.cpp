@@ -25,14 +25,14 @@ struct Thing {
 // Everything that the entry points of several threads reach at the same time.
 void use(unsigned seed, std::atomic<std::uint64_t>& fills) {
   std::mt19937 random(seed);
-  Stream* stream = nullptr;
+  void* stream = nullptr;
   ASSERT_EQ(stream_create(stream, 1, 0), 0);
-  Event* event = nullptr;
+  void* event = nullptr;
   ASSERT_EQ(event_create(event, 0), 0);
   for (int i = 0; i < 400; ++i) {
     Call call;
     void* memory = nullptr;
-    ASSERT_EQ(allocate(&memory, 4096 + random() % 65536, device::MemoryKind::device), 0);
+    ASSERT_EQ(allocate(&memory, 4096 + random() % 65536, MemoryKind::device), 0);
     if (fill(memory, 4096, i & 255, 1, 4096, 1, stream, true) == 0) ++fills;
     char bytes[256];
     copy({.to = bytes, .from = memory, .width = sizeof bytes}, stream, true);

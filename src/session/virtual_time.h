@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "clock/domain.h"
-#include "session/session.h"
+#include "session/observation.h"
 
 namespace maya::session {
 
@@ -34,15 +34,8 @@ std::int64_t thread_worked();
 std::int64_t thread_gives_back(std::int64_t ns);
 // What a clock of the program shows.
 std::int64_t thread_reads();
-// PyTorch's profiler stamps CPU ops with the processor's counter. It reads the clock a thousand
-// times in a row when it begins and when it ends, and takes the counter to go evenly in between.
-// The two latest such readings tell what it will make of a stamp.
+// The program read a clock: see Calibration in observation.h.
 void notice_calibration(std::int64_t time);
-struct Calibration {
-  std::int64_t time{};    // of the job
-  std::uint64_t ticks{};  // of the counter
-};
-MAYA_EXPORT bool profiler_calibrations(Calibration& begin, Calibration& end);
 // Waits until the job has come to `time`. False: a signal came first.
 bool thread_sleeps_until(std::int64_t time);
 // After a wait: its deadline came, or another thread ended it.

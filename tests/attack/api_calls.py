@@ -2,13 +2,13 @@
 
     maya run --no-predict --quiet -- python tests/attack/api_calls.py [--library NAME…] [--every N] [--json FILE]
 
-Each parameter in turn gets what its type allows and no program should pass: null, a made-up handle, a destroyed one, zero,
-negative, huge. The other parameters hold something plausible: a living handle, a small number, a buffer. A call must return,
-within 20 seconds, one of the codes the library documents. Calls run in child processes, so that one that crashes is counted
-and named and the rest goes on.
+Each parameter in turn gets what its type allows and no program should pass: null, a made-up handle, a destroyed one,
+zero, negative, huge. The other parameters hold something plausible: a living handle, a small number, a buffer. A call
+must return, within 20 seconds, one of the codes the library documents. Calls run in child processes, so that one that
+crashes is counted and named and the rest goes on.
 
-Pointers through which a library writes its result are null or good, never wild: nobody can check those. Pointers that may be
-device memory (void *) are wild too.
+Pointers through which a library writes its result are null or good, never wild: nobody can check those. Pointers that
+may be device memory (void *) are wild too.
 """
 
 from __future__ import annotations

@@ -25,11 +25,25 @@ class Browser:
         ask, self._out = os.pipe()
         self._in, answer = os.pipe()
         # Chromium reads its questions from descriptor 3 and answers on 4.
-        words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions",
-                 "--disable-background-networking", "--disable-dev-shm-usage", f"--user-data-dir={profile}", "--remote-debugging-pipe"]
+        words = [
+            program,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-extensions",
+            "--disable-background-networking",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={profile}",
+            "--remote-debugging-pipe",
+        ]
         shell = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
-        self._process = subprocess.Popen(["bash", "-c", shell, "bash", str(ask), str(answer), *words], pass_fds=(ask, answer),
-                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            ["bash", "-c", shell, "bash", str(ask), str(answer), *words],
+            pass_fds=(ask, answer),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(ask)
         os.close(answer)
         self._number, self._buffer = 0, b""
@@ -77,7 +91,10 @@ class Browser:
         self.errors.clear()
         self.requests.clear()
         self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         self("Emulation.setScriptExecutionDisabled", value=not script)
         self("Page.navigate", url="about:blank")
         self("Page.navigate", url=url)
@@ -168,9 +185,13 @@ def runs(tmp_path_factory) -> pathlib.Path:
     script = folder / "train.py"
     script.write_text(SCRIPT)
     for name, cluster, words in (("one", "h100-sxm", [HOSTILE]), ("two", "a100-80gb-sxm", [])):
-        maya.run([sys.executable, str(script), *words], cluster=cluster, out=folder / "runs" / name, stacks=True, quiet=True)
+        maya.run(
+            [sys.executable, str(script), *words], cluster=cluster, out=folder / "runs" / name, stacks=True, quiet=True
+        )
     (folder / "runs" / "empty").mkdir()
-    (folder / "runs" / "empty" / "run.toml").write_text('version = 1\ncommand = ["python", "x.py"]\nstarted = 2026-01-01T00:00:00Z\n')
+    (folder / "runs" / "empty" / "run.toml").write_text(
+        'version = 1\ncommand = ["python", "x.py"]\nstarted = 2026-01-01T00:00:00Z\n'
+    )
     (folder / "runs" / "newer").mkdir()
     (folder / "runs" / "newer" / "prediction.json").write_text('{"version": 9}')
     (folder / "runs" / "damaged").mkdir()

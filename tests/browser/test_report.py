@@ -7,21 +7,34 @@ def address(runs: pathlib.Path, name: str = "one") -> str:
     return (runs / name / "report.html").as_uri()
 
 
-def test_it_draws_everything_and_loads_nothing(browser, runs):
+def test_page_draws_everything_without_external_resources(browser, runs):
     browser.open(address(runs))
     browser.shot("report-light")
     assert browser.errors == [] and len(browser.requests) == 1
     titles = browser["[...document.querySelectorAll('h2')].map(e => e.textContent)"]
-    for title in ("Where the step goes", "What would help", "Lines of your program", "Modules", "Flame graph of the device time", "Memory",
-                  "One step, one rank of each kind", "Ops by device time", "Roofline of the top kernels"):
+    for title in (
+        "Where the step goes",
+        "What would help",
+        "Lines of your program",
+        "Modules",
+        "Flame graph of the device time",
+        "Memory",
+        "One step, one rank of each kind",
+        "Ops by device time",
+        "Roofline of the top kernels",
+    ):
         assert title in titles
-    drawn = browser["(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-                    " const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size })()"]
+    drawn = browser[
+        "(() => { const c = document.querySelector('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, "
+        "c.height).data;"
+        " const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + "
+        "2]); return seen.size })()"
+    ]
     assert drawn > 5  # colours
     print("drawn after", browser["performance.timing.loadEventEnd - performance.timing.navigationStart"], "ms")
 
 
-def test_hostile_names_stay_text(browser, runs):
+def test_hostile_names_are_shown_as_text(browser, runs):
     browser.open(address(runs))
     assert browser["window.hacked"] is None and browser["document.scripts.length"] == 1
     assert "onerror=window.hacked=1" in browser["document.querySelector('h1').textContent"]
@@ -31,7 +44,9 @@ def test_hostile_names_stay_text(browser, runs):
 def test_the_summary_shows_without_javascript(browser, runs):
     browser.open(address(runs), script=False)
     # innerText needs no script of the page.
-    text = browser("DOM.getDocument") and browser("Runtime.evaluate", expression="document.body.innerText")["result"].get("value")
+    text = browser("DOM.getDocument") and browser("Runtime.evaluate", expression="document.body.innerText")[
+        "result"
+    ].get("value")
     browser("Emulation.setScriptExecutionDisabled", value=False)
     if text is None:
         text = (runs / "one" / "report.html").read_text().split("<noscript>")[1].split("</noscript>")[0]
@@ -41,7 +56,10 @@ def test_the_summary_shows_without_javascript(browser, runs):
 
 def test_kernels_are_found_in_the_timeline(browser, runs):
     browser.open(address(runs))
-    browser["(() => { const i = document.querySelector('input[type=search]'); i.value = 'gemm'; i.dispatchEvent(new Event('input')); })()"]
+    browser[
+        "(() => { const i = document.querySelector('input[type=search]'); i.value = 'gemm'; i.dispatchEvent(new "
+        "Event('input')); })()"
+    ]
     found = browser["document.querySelector('.tools .hint').textContent"]
     assert found.split()[0].isdigit() and int(found.split()[0]) >= 8 and "found" in found
     browser["document.querySelector('input[type=search]').focus()"]
@@ -66,7 +84,7 @@ def test_modules_open_and_close(browser, runs):
     assert browser[shown] == before
 
 
-def test_a_phone_and_the_dark(browser, runs):
+def test_small_screen_and_dark_mode(browser, runs):
     browser.open(address(runs), width=390, height=800)
     browser.shot("report-phone")
     assert browser["document.documentElement.scrollWidth"] <= 390
@@ -86,8 +104,10 @@ def test_the_comparison(browser, runs, tmp_path):
     browser.shot("compare")
     assert browser.errors == [] and len(browser.requests) == 1 and browser["window.hacked"] is None
     assert browser["document.querySelectorAll('td.differs').length"] > 5
-    assert {"Critical path by family", "Modules", "Ops, by what they do"} <= set(browser["[...document.querySelectorAll('h2')].map(e => e.textContent)"])
+    assert {"Critical path by family", "Modules", "Ops, by what they do"} <= set(
+        browser["[...document.querySelectorAll('h2')].map(e => e.textContent)"]
+    )
 
 
-def test_its_size(runs):
+def test_size_of_the_page(runs):
     assert (runs / "one" / "report.html").stat().st_size < 5_000_000

@@ -29,25 +29,35 @@ def fetch(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
         return refused.code, refused.read().decode()
 
 
-def test_the_list_says_what_is_wrong_with_each_run(address):
+def test_list_reports_the_problem_of_each_run(address):
     runs = {run["id"]: run for run in json.loads(fetch(address + "/api/runs")[1])["runs"]}
     assert runs["one"]["state"] == "ok" and runs["one"]["step_ms"] > 0 and runs["one"]["started"].startswith("20")
-    assert runs["empty"]["state"] == "running" and "newer" in runs["newer"]["state"] and "damaged" in runs["damaged"]["state"]
+    assert (
+        runs["empty"]["state"] == "running"
+        and "newer" in runs["newer"]["state"]
+        and "damaged" in runs["damaged"]["state"]
+    )
 
 
 def test_list_filter_sort_and_what_if(browser, address):
     browser.open(address + "/")
     browser.wait("document.querySelectorAll('#rows tr').length >= 5")
     browser.shot("serve-list")
-    browser["(() => { const f = document.getElementById('filter'); f.value = 'step<100000 ok'; f.dispatchEvent(new Event('input')); })()"]
+    browser[
+        "(() => { const f = document.getElementById('filter'); f.value = 'step<100000 ok'; f.dispatchEvent(new "
+        "Event('input')); })()"
+    ]
     assert browser["document.querySelectorAll('#rows tr').length"] == 2
     browser["[...document.querySelectorAll('th button')].find(b => b.textContent === 'step').click()"]
     assert browser["document.querySelector('#rows a').textContent"] == "one"  # an H100 is faster than an A100
     assert browser["window.hacked"] is None
     browser["[...document.querySelectorAll('#rows button')].find(b => b.textContent === 'what if').click()"]
     browser.wait("document.querySelector('dialog .panel') !== null")
-    browser["(() => { const [c, s] = document.querySelectorAll('dialog input'); c.value = 'b200-sxm'; s.value = 'host.speed=2';"
-            " [...document.querySelectorAll('dialog button')].find(b => b.textContent === 'predict').click(); })()"]
+    browser[
+        "(() => { const [c, s] = document.querySelectorAll('dialog input'); c.value = 'b200-sxm'; s.value = "
+        "'host.speed=2';"
+        " [...document.querySelectorAll('dialog button')].find(b => b.textContent === 'predict').click(); })()"
+    ]
     browser.wait("document.querySelectorAll('dialog .panel').length === 2 && document.getElementById('done') !== null")
     browser.shot("serve-what-if")
     assert "b200-sxm" in browser["document.querySelector('dialog').innerText"]
@@ -69,10 +79,19 @@ def test_reports_and_comparisons(browser, address):
     assert browser["document.querySelectorAll('td.differs').length"] > 5 and browser.errors == []
 
 
-@pytest.mark.parametrize("path, code", [
-    ("/report?run=../../etc", 400), ("/report?run=/etc", 400), ("/report", 400), ("/nothing", 404), ("/api/predict?run=nowhere", 400),
-    ("/compare?run=one", 400), ("/api/predict?run=one&cluster=nonsense", 400), ("/report?run=empty", 400),
-])
+@pytest.mark.parametrize(
+    "path, code",
+    [
+        ("/report?run=../../etc", 400),
+        ("/report?run=/etc", 400),
+        ("/report", 400),
+        ("/nothing", 404),
+        ("/api/predict?run=nowhere", 400),
+        ("/compare?run=one", 400),
+        ("/api/predict?run=one&cluster=nonsense", 400),
+        ("/report?run=empty", 400),
+    ],
+)
 def test_bad_requests(address, path, code):
     assert fetch(address + path)[0] == code
 
@@ -83,7 +102,7 @@ def test_other_sites_and_writes_are_refused(address):
         assert fetch(address + "/", method)[0] == 405
 
 
-def test_a_token_is_needed_where_others_can_reach_it(runs):
+def test_token_is_required_if_other_machines_can_connect(runs):
     server = serve.make_server(runs, token="secret-token")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,5 +1,6 @@
-"""The step times that scripts read from their own clocks, against the prediction from the same run's recording: jobs of one
-to eight ranks. Prints a table; ends with 1 if the median is off by more than two hundredths. `make clock-agreement`."""
+"""The step times that scripts read from their own clocks, against the prediction from the same run's recording: jobs of
+one to eight ranks. Prints a table; ends with 1 if the median is off by more than two hundredths. `make
+clock-agreement`."""
 
 import json
 import pathlib

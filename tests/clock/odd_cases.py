@@ -1,4 +1,5 @@
-"""Things a program may do with time. Each prints a line, and what it took by the program's own clock is checked here."""
+"""Things a program may do with time. Each prints a line, and what it took by the program's own clock is checked
+here."""
 
 import ctypes
 import os

@@ -1,5 +1,5 @@
-"""Random programs of threads that sleep, share locks, send through pipes and wait with timeouts, in virtual time, against
-a slow and obvious simulator of the same program. Arguments: how many programs, and the first seed."""
+"""Random programs of threads that sleep, share locks, send through pipes and wait with timeouts, in virtual time,
+against a slow and obvious simulator of the same program. Arguments: how many programs, and the first seed."""
 
 import heapq
 import os

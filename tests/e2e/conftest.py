@@ -40,7 +40,9 @@ class Done:
 @pytest.fixture
 def maya():
     def call(*words: str, **environment: str) -> subprocess.CompletedProcess:
-        return subprocess.run([MAYA, *words], capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+        return subprocess.run(
+            [MAYA, *words], capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
+        )
 
     return call
 
@@ -53,8 +55,14 @@ def run(tmp_path):
              timeout: float = 300, **environment: str) -> Done:
         out = out or tmp_path / "run"
         words = [str(BIN / command[0]) if (BIN / command[0]).exists() else command[0], *command[1:]]
-        done = subprocess.run([MAYA, "run", "--cluster", cluster, "--out", str(out), *options, "--", *words],
-                              capture_output=True, text=True, timeout=timeout, cwd=ROOT, env={**os.environ, **environment})
+        done = subprocess.run(
+            [MAYA, "run", "--cluster", cluster, "--out", str(out), *options, "--", *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+        )
         return Done(done.returncode, done.stdout, done.stderr, out)
 
     return call

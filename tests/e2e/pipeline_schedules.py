@@ -1,4 +1,5 @@
-"""torch.distributed.pipelining with any of its schedules: layers large enough that the GPU, not the host, sets the pace."""
+"""torch.distributed.pipelining with any of its schedules: layers large enough that the GPU, not the host, sets the
+pace."""
 
 import argparse
 import os
@@ -16,8 +17,14 @@ parser.add_argument("--stages", type=int, default=0, help="the rest of the ranks
 parser.add_argument("--steps", type=int, default=3)
 parser.add_argument("--uneven", action="store_true", help="one more layer in the second half of the stages")
 args = parser.parse_args()
-KINDS = {"1f1b": schedules.Schedule1F1B, "gpipe": schedules.ScheduleGPipe, "interleaved": schedules.ScheduleInterleaved1F1B,
-         "zb": schedules.ScheduleInterleavedZeroBubble, "zbv": schedules.ScheduleZBVZeroBubble, "dualpipev": schedules.ScheduleDualPipeV}
+KINDS = {
+    "1f1b": schedules.Schedule1F1B,
+    "gpipe": schedules.ScheduleGPipe,
+    "interleaved": schedules.ScheduleInterleaved1F1B,
+    "zb": schedules.ScheduleInterleavedZeroBubble,
+    "zbv": schedules.ScheduleZBVZeroBubble,
+    "dualpipev": schedules.ScheduleDualPipeV,
+}
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
 torch.cuda.set_device(device)

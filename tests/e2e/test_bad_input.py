@@ -12,12 +12,14 @@ from conftest import MAYA
 @pytest.fixture
 def own_library(tmp_path):
     source, library = tmp_path / "own.c", tmp_path / "libown.so"
-    source.write_text('#include <stdio.h>\n__attribute__((constructor)) static void here(void) { puts("own preload"); }\n')
+    source.write_text(
+        '#include <stdio.h>\n__attribute__((constructor)) static void here(void) { puts("own preload"); }\n'
+    )
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     return library
 
 
-def test_a_preload_of_the_user_is_kept_and_said(run, own_library):
+def test_preload_of_the_user_is_kept_and_reported(run, own_library):
     done = run("true", options=("--no-predict",), LD_PRELOAD=str(own_library))
     assert "own preload" in done.stdout
     said = [line for line in done.complaints if "LD_PRELOAD" in line]
@@ -29,7 +31,9 @@ def test_a_preload_that_conflicts_is_named(maya):
     assert "/no/such/libcudart.so.12; the emulated library of that kind answers before it" in done.stdout
 
 
-@pytest.mark.parametrize("start", [["env", "-i"], [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], env={})"]])
+@pytest.mark.parametrize(
+    "start", [["env", "-i"], [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], env={})"]]
+)
 def test_a_program_that_clears_the_environment_is_named(run, start):
     done = run(*start, sys.executable, "-c", "print('ran')", options=("--no-predict",))
     assert "ran" in done.stdout
@@ -40,8 +44,12 @@ def test_a_program_that_clears_the_environment_is_named(run, start):
 def test_no_proc(tmp_path):
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
         pytest.skip("no right to unmount /proc here")
-    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" run -- true', os.path.realpath(MAYA)],
-                          capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" run -- true', os.path.realpath(MAYA)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
     assert done.returncode == 1
     assert "cannot read /proc/self/exe" in done.stderr and len(done.stderr.splitlines()) == 1
 

@@ -1,4 +1,5 @@
-"""`maya run --clock virtual`: the program's own clocks, timed waits and profiler show the cluster (docs/virtual-time.md)."""
+"""`maya run --clock virtual`: the program's own clocks, timed waits and profiler show the cluster
+(docs/virtual-time.md)."""
 
 import json
 import re

@@ -3,7 +3,7 @@ import pathlib
 import sys
 
 
-def test_all_is_well(maya):
+def test_no_problem_is_reported(maya):
     done = maya("doctor", "--python", sys.executable, "--json")
     findings = {f["subject"]: f for f in json.loads(done.stdout)["findings"]}
     assert done.returncode == 0, done.stdout
@@ -28,12 +28,18 @@ def test_the_python_beside_maya_is_checked(maya):
     assert "(beside maya)" in findings["python"]["text"], findings["python"]
 
 
-def test_an_active_environment_and_a_named_command_go_before(maya, tmp_path):
+def test_active_environment_and_named_command_have_priority(maya, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to("/usr/bin/python3")
     done = maya("doctor", VIRTUAL_ENV=str(tmp_path))
     assert "(the active virtual environment)" in done.stdout
-    done = maya("doctor", "torchrun", "train.py", VIRTUAL_ENV=str(tmp_path), PATH=f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin")
+    done = maya(
+        "doctor",
+        "torchrun",
+        "train.py",
+        VIRTUAL_ENV=str(tmp_path),
+        PATH=f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin",
+    )
     assert "(of torchrun)" in done.stdout
 
 

@@ -59,7 +59,7 @@ def test_a_process_that_leaves_by_exit_has_a_whole_recording(run):
     assert not any("cut off" in note for note in done.prediction["notes"])
 
 
-def test_a_thread_that_wants_python_at_its_end_does_not_abort(run, tmp_path):
+def test_thread_that_uses_python_at_its_end_does_not_abort(run, tmp_path):
     """As PyTorch's backward threads do when a program ends right behind them."""
     (tmp_path / "late.cpp").write_text("""
         #include <thread>
@@ -103,10 +103,15 @@ def test_double_free(run):
 
 
 def test_use_of_a_destroyed_stream(run):
-    done = python(run, RUNTIME + """
+    done = python(
+        run,
+        RUNTIME
+        + """
     stream = ctypes.c_void_p()
     print(cuda.cudaStreamCreate(ctypes.byref(stream)), cuda.cudaStreamDestroy(stream), cuda.cudaStreamSynchronize(stream))
-    """, options=("--no-predict",))
+    """,
+        options=("--no-predict",),
+    )
     assert done.code == 0, done.stderr
     assert done.stdout.splitlines()[0] == "0 0 400", "cudaErrorInvalidResourceHandle"
 
@@ -145,8 +150,25 @@ def test_kill_of_a_rank_keeps_what_it_recorded(run):
 def test_sigterm_in_the_middle_of_training(tmp_path):
     out = tmp_path / "r"
     process = subprocess.Popen(
-        [MAYA, "run", "--out", str(out), "--", sys.executable, str(ROOT / "examples/train_gpt.py"), "--layers", "2", "--batch", "1",
-         "--steps", "1000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        [
+            MAYA,
+            "run",
+            "--out",
+            str(out),
+            "--",
+            sys.executable,
+            str(ROOT / "examples/train_gpt.py"),
+            "--layers",
+            "2",
+            "--batch",
+            "1",
+            "--steps",
+            "1000000",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.time() + 120
     while time.time() < deadline and not list(out.glob("*.maya")):
         time.sleep(0.2)
@@ -166,8 +188,16 @@ def test_more_ranks_than_devices(run):
 def test_two_jobs_at_once(tmp_path):
     # Both use torchrun's default port; neither may notice the other.
     words = [str(BIN / "torchrun"), "--nproc-per-node", "2", "tests/workloads/values.py"]
-    jobs = [subprocess.Popen([MAYA, "run", "--out", str(tmp_path / name), "--", *words], cwd=ROOT, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True) for name in "ab"]
+    jobs = [
+        subprocess.Popen(
+            [MAYA, "run", "--out", str(tmp_path / name), "--", *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for name in "ab"
+    ]
     for job in jobs:
         output, _ = job.communicate(timeout=300)
         assert job.returncode == 0, output

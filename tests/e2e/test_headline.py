@@ -49,7 +49,7 @@ def test_out_of_memory_in_the_first_forward_pass(run):
     assert sum(parts.values()) == oom["in_use_bytes"]
 
 
-def test_a_crash_while_loading_weights_is_no_step(run):
+def test_crash_while_loading_weights_is_not_a_step(run):
     done = python(run, """
         kept = []
         for i in range(300):
@@ -62,7 +62,7 @@ def test_a_crash_while_loading_weights_is_no_step(run):
     assert "before the first forward pass" in done.prediction["no_step"]
 
 
-def test_steps_before_a_failure_are_measured_and_the_failure_is_told(run):
+def test_steps_before_a_failure_are_measured_and_the_failure_is_reported(run):
     done = python(run, """
         m = model(2)
         optimizer = torch.optim.AdamW(m.parameters(), fused=True)
@@ -138,8 +138,15 @@ def test_a_rank_that_fails_leaves_the_steps_all_ranks_completed(tmp_path):
 
 def test_ctrl_c_leaves_the_steps_all_ranks_completed(tmp_path):
     flag = tmp_path / "trained"
-    job = subprocess.Popen(spawned(tmp_path, str(flag)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-                           env={**os.environ, "MASTER_PORT": "29714"}, start_new_session=True)
+    job = subprocess.Popen(
+        spawned(tmp_path, str(flag)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "MASTER_PORT": "29714"},
+        start_new_session=True,
+    )
     deadline = time.time() + 240
     while time.time() < deadline and not flag.exists() and job.poll() is None:
         time.sleep(0.2)

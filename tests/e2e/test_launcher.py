@@ -29,7 +29,7 @@ def test_unknown_option(maya):
     assert "--clutser" in done.stderr
 
 
-def test_unknown_cluster_is_met_with_a_suggestion(run):
+def test_unknown_cluster_gets_a_suggestion(run):
     done = run("true", cluster="dgx-h10")
     assert done.code == 1
     assert len(done.complaints) == 1
@@ -54,7 +54,7 @@ def test_out_that_cannot_be_written(run, tmp_path):
     assert "--out" in done.complaints[0]
 
 
-def test_a_directory_with_other_things_is_left_alone(run, tmp_path):
+def test_directory_with_other_files_is_not_touched(run, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     done = run("true", out=tmp_path)
     assert done.code == 1
@@ -68,7 +68,7 @@ def test_missing_libraries(run, tmp_path):
     assert "nowhere" in done.complaints[0]
 
 
-def test_a_command_without_cuda_is_told_so(run):
+def test_command_without_cuda_is_reported(run):
     done = run("python", "-c", "print(1 + 1)")
     assert done.code == 0, "the command's own"
     assert done.stdout == "2\n"
@@ -100,7 +100,7 @@ def test_a_child_that_never_touches_the_device_leaves_no_recording(run):
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
     ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
 ])
-def test_ranks_are_known_by_whoever_starts_them(run, rank, local, size):
+def test_rank_is_detected_under_each_launcher(run, rank, local, size):
     one = f'{rank}=%d {local}=%d {size}=2 {sys.executable} -c "{TOUCH}"'
     done = run("sh", "-c", " & ".join(one % (i, i) for i in range(2)) + " & wait", options=("--no-predict",))
     assert done.code == 0, done.stderr
@@ -112,7 +112,7 @@ def test_nvidia_smi_answers_for_the_cluster(run):
     assert done.stdout.splitlines() == ["NVIDIA A100-SXM4-80GB, 8.0"] * 8
 
 
-def test_nvidia_smi_knows_what_monitors_ask(run):
+def test_nvidia_smi_answers_queries_of_monitors(run):
     fields = ("index,uuid,utilization.gpu,memory.total,memory.used,memory.free,driver_version,name,gpu_serial,"
               "display_active,display_mode,temperature.gpu,clocks_throttle_reasons.active,timestamp")
     done = run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", cluster="a100-80gb-sxm")
@@ -123,7 +123,12 @@ def test_nvidia_smi_knows_what_monitors_ask(run):
 
 
 def test_nvidia_smi_and_torch_agree(run):
-    done = run("sh", "-c", f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = torch.cuda.get_device_properties(3); print(p.uuid, p.name)'")
+    done = run(
+        "sh",
+        "-c",
+        f"nvidia-smi -L; {sys.executable} -c 'import torch; torch.zeros(1, device=0); p = "
+        "torch.cuda.get_device_properties(3); print(p.uuid, p.name)'",
+    )
     assert done.code == 0, done.stderr
     lines = done.stdout.splitlines()
     uuid, name = lines[8].split(maxsplit=1)
@@ -155,8 +160,12 @@ def test_sigterm_reaches_the_command(tmp_path):
 
 def test_the_command_outlives_a_killed_launcher(tmp_path):
     marker = tmp_path / "marker"
-    process = subprocess.Popen([MAYA, "run", "--out", str(tmp_path / "r"), "--", "sh", "-c", f"echo ready; sleep 1; touch {marker}"],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [MAYA, "run", "--out", str(tmp_path / "r"), "--", "sh", "-c", f"echo ready; sleep 1; touch {marker}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stdout.readline() == "ready\n"
     process.kill()
     process.wait()
@@ -177,7 +186,7 @@ def test_two_runs_do_not_share_a_directory(tmp_path):
     first.wait()
 
 
-def test_nodes_side_by_side(run):
+def test_nodes_run_in_parallel(run):
     done = run("sh", "-c", "echo node $NODE_RANK", options=("--nodes", "3"))
     assert sorted(done.stdout.splitlines()) == ["node 0", "node 1", "node 2"]
 

@@ -19,7 +19,7 @@ MAY_USE = {
     "cost": {"op", "catalog", "estimate"},
     "session": {"base", "launchers", "abi", "op", "device", "values", "decode", "trace", "estimate", "catalog",
                 "network", "clock", "cost", "simulate"},
-    "shim": {"base", "abi", "op", "session", "device", "values", "decode", "trace", "estimate", "simulate"},
+    "shim": {"base", "abi", "op", "session"},
     "collate": {"base", "op", "trace"},
     "simulate": {"op", "trace", "estimate", "network", "catalog"},
     "report": {"base", "op", "trace", "catalog", "estimate", "network", "simulate", "collate"},
@@ -27,6 +27,9 @@ MAY_USE = {
     "launch": {"base", "clock", "launchers", "trace", "collate"},
 }
 FREE = {"cli", "predict", "search"}
+# What the emulated libraries see of the session: the headers that session/session.h lists.
+FACE = {"session", "kernels", "graphs", "virtual_memory", "communicators", "machine", "handles", "host_memory",
+        "observation"}
 
 
 def test_includes_follow_the_layers():
@@ -44,6 +47,28 @@ def test_includes_follow_the_layers():
             if other in layers and other != layer and other not in MAY_USE[layer]:
                 wrong.append(f"{path.relative_to(ROOT)} includes {other}/")
     assert not wrong, "\n".join(wrong)
+
+
+def test_entry_points_see_only_the_face_of_the_session():
+    wrong = []
+    for path in sorted((ROOT / "src" / "shim").rglob("*")):
+        if path.suffix not in (".h", ".cpp", ".inc") or path.name.endswith("_test.cpp"):
+            continue
+        text = path.read_text()
+        wrong += [f"{path.relative_to(ROOT)} includes session/{name}.h"
+                  for name in re.findall(r'^#include "session/(\w+)\.h"', text, re.M) if name not in FACE]
+        wrong += [f"{path.relative_to(ROOT)} uses session::{name}()"
+                  for name in re.findall(r"session::(state|thread|modules)\(", text)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_face_of_the_session_is_a_manual():
+    manual = (ROOT / "src/session/session.h").read_text()
+    for name in FACE:
+        text = (ROOT / f"src/session/{name}.h").read_text()
+        assert f"//   {name}.h " in manual, f"session.h does not list {name}.h"
+        private = [other for other in re.findall(r'^#include "session/(\w+)\.h"', text, re.M) if other not in FACE]
+        assert not private, f"session/{name}.h includes {private}"
 
 
 def test_no_machine_paths_are_committed():

@@ -24,7 +24,7 @@ def read(tmp_path):
     return call
 
 
-def test_the_matrix_of_this_tree_is_in_order():
+def test_matrix_file_is_valid():
     environments = description.read(ROOT / "matrix.toml", {w.name for w in WORKLOADS})
     assert {"torch-2.1.2", "torch-2.15.0", "torch-2.15.0-nvidia"} <= {e.name for e in environments}
 
@@ -52,18 +52,28 @@ def test_a_torch_release_is_one_line(read):
     ('[[environment]]\nname = "a"\npackages = []\nworkloads = []\n' * 2, "two environments"),
     ("[[environment", "matrix.toml"),
 ])
-def test_mistakes_are_named(read, text, word):
+def test_errors_name_the_mistake(read, text, word):
     with pytest.raises(description.Mistake, match=word):
         read(text)
 
 
 def test_without_nvidia_means_without_its_libraries_only():
-    left_out = [n for n in ("nvidia-cublas-cu12==12.1", "nvidia-nccl-cu13==2", "cuda-toolkit==13.2", "cuda-bindings==13",
-                            "nvidia-ml-py==13", "torch==2.1.2") if venv.NVIDIA.match(n)]
+    left_out = [
+        n
+        for n in (
+            "nvidia-cublas-cu12==12.1",
+            "nvidia-nccl-cu13==2",
+            "cuda-toolkit==13.2",
+            "cuda-bindings==13",
+            "nvidia-ml-py==13",
+            "torch==2.1.2",
+        )
+        if venv.NVIDIA.match(n)
+    ]
     assert left_out == ["nvidia-cublas-cu12==12.1", "nvidia-nccl-cu13==2", "cuda-toolkit==13.2"]
 
 
-def test_a_result_is_kept_while_what_it_depends_on_stays():
+def test_result_is_kept_while_its_inputs_do_not_change():
     environment = description.Environment("a", ["torch==1"], ["ddp-4"])
     workload = next(w for w in WORKLOADS if w.name == "ddp-4")
     same = trial.inputs(venv.Venvs.inputs(environment), environment, workload)
@@ -77,18 +87,33 @@ def test_a_result_is_kept_while_what_it_depends_on_stays():
 
 
 def result(**changes):
-    good = {"state": "ran", "words": "", "unimplemented": [], "unknown": 0.001, "step_ms": 12.5, "private_bytes": 400 << 20,
-            "host_seconds": 8.0, "seconds": 9.0}
+    good = {
+        "state": "ran",
+        "words": "",
+        "unimplemented": [],
+        "unknown": 0.001,
+        "step_ms": 12.5,
+        "private_bytes": 400 << 20,
+        "host_seconds": 8.0,
+        "seconds": 9.0,
+    }
     return {"h100": {**good, **changes}, "a100": {"state": "ran", "step_ms": 20.0}, "a100_by": "predict"}
 
 
-@pytest.mark.parametrize("changes, clean", [({}, True), ({"unknown": 0.03}, False), ({"unimplemented": ["cudaX"]}, False),
-                                            ({"state": "failed", "words": "exit code 1"}, False)])
-def test_what_counts_as_clean(changes, clean):
+@pytest.mark.parametrize(
+    "changes, clean",
+    [
+        ({}, True),
+        ({"unknown": 0.03}, False),
+        ({"unimplemented": ["cudaX"]}, False),
+        ({"state": "failed", "words": "exit code 1"}, False),
+    ],
+)
+def test_definition_of_clean(changes, clean):
     assert page.healthy(result(**changes)) == clean
 
 
-def test_the_page_says_what_is_missing():
+def test_page_reports_missing_data():
     environment = description.Environment("pack", ["torch==1", "pack"], ["gpt", "fsdp2", "resnet"],
                                           obstacles={"fsdp2": "pack wants a compiler that is not free"})
     state = {"versions": {"torch": "1", "Pack": "3.4"},
@@ -113,11 +138,18 @@ def fake_maya(tmp_path):
     return program
 
 
-@pytest.mark.parametrize("other, same, words", [
-    ("0,0,,5,9.0,9.1,2.0,gemm,g,m=1,\n0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n", True, "2 ops the same"),
-    ("0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n0,0,,5,1.0,1.1,2.0,gemm,g,m=2,\n", False, "op 1 of 2 differs in sizes: m=1 | m=2"),
-    ("0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n", False, "2 ops and 1"),
-])
+@pytest.mark.parametrize(
+    "other, same, words",
+    [
+        ("0,0,,5,9.0,9.1,2.0,gemm,g,m=1,\n0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n", True, "2 ops the same"),
+        (
+            "0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n0,0,,5,1.0,1.1,2.0,gemm,g,m=2,\n",
+            False,
+            "op 1 of 2 differs in sizes: m=1 | m=2",
+        ),
+        ("0,0,,4,1.0,1.1,2.0,fill,f,bytes=4,\n", False, "2 ops and 1"),
+    ],
+)
 def test_op_streams_are_compared_without_their_times(tmp_path, other, same, words):
     for name, rows in (("a", "0,0,,1,0.0,0.1,1.0,fill,f,bytes=4,\n0,0,,2,0.0,0.1,1.0,gemm,g,m=1,\n"), ("b", other)):
         (tmp_path / name).mkdir()

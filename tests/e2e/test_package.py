@@ -11,7 +11,11 @@ from conftest import ROOT
 def test_pip_install(tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     bin = tmp_path / "venv" / "bin"
-    subprocess.run([bin / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", str(ROOT)], check=True, timeout=1500)
+    subprocess.run(
+        [bin / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", str(ROOT)],
+        check=True,
+        timeout=1500,
+    )
     # Away from the tree, with nothing that points back to it.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAYA_")}
     def maya(*words):

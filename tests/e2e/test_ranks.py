@@ -13,7 +13,7 @@ def collectives(prediction):
     return sorted((op["sizes"], op["count"], op["ms"]) for op in prediction["ops"] if op["kind"] == "collective")
 
 
-def test_some_ranks_stand_for_all(run, tmp_path):
+def test_some_ranks_represent_all(run, tmp_path):
     whole = run(*TRAIN, out=tmp_path / "whole")
     part = run(*TRAIN, out=tmp_path / "part", options=("--ranks", "0-1"))
     assert whole.code == 0 and part.code == 0, part.stderr
@@ -25,7 +25,7 @@ def test_some_ranks_stand_for_all(run, tmp_path):
     assert b["flops_per_step"] == pytest.approx(a["flops_per_step"])
 
 
-def test_ranks_of_a_node_nobody_runs(run):
+def test_ranks_of_a_node_that_does_not_run(run):
     """The second node is only waited for; what its ranks say in an exchange is what the first's say."""
     code = ("import torch, torch.distributed as dist, os; dist.init_process_group('nccl');"
             "torch.cuda.set_device(int(os.environ['LOCAL_RANK']));"
@@ -38,11 +38,13 @@ def test_ranks_of_a_node_nobody_runs(run):
     assert len(done.recordings) == 2
 
 
-def test_a_list_that_is_none(maya):
+def test_invalid_list_of_ranks(maya):
     done = maya("run", "--ranks", "2-1", "--", "true")
     assert done.returncode == 2
     assert "--ranks 2-1: expected `all`, `unique` or ranks as 0-3,8,16-56/8" in done.stderr
-    done = maya("run", "--ranks", "8", "--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "8", "t.py")
+    done = maya(
+        "run", "--ranks", "8", "--", sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "8", "t.py"
+    )
     assert done.returncode == 2
     assert "there is no rank 8: the command starts 8 (1 × 8)" in done.stderr
 
@@ -82,7 +84,16 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     """1,024 ranks: nothing but one of each pipeline stage runs, and the others take its place."""
     script = tmp_path / "pipeline.py"
     script.write_text(PIPELINE)
-    done = run("torchrun", "--nnodes", "128", "--nproc-per-node", "8", str(script), cluster="dgx-h100", options=("--ranks", "unique"))
+    done = run(
+        "torchrun",
+        "--nnodes",
+        "128",
+        "--nproc-per-node",
+        "8",
+        str(script),
+        cluster="dgx-h100",
+        options=("--ranks", "unique"),
+    )
     assert done.code == 0, done.stderr
     assert "ranks 0, 256, 512, 768 run" in done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 256, 512, 768)]
@@ -90,11 +101,14 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     prediction = done.prediction
     assert prediction["world_size"] == 1024 and prediction["step"]["ms"] > 0
     notes = " ".join(prediction["notes"])
-    assert "4 of 1024 ranks were recorded; each other rank is taken to do what the one at its place of the grid, 2 × 128 × 4" in notes
+    assert (
+        "4 of 1024 ranks were recorded; each other rank is taken to do what the one at its place of the grid, 2 × 128 × 4"
+        in notes
+    )
     assert "not recorded (" not in notes
 
 
-def test_a_rank_is_done_when_its_own_process_is(run, tmp_path):
+def test_rank_ends_with_its_own_process(run, tmp_path):
     """Under a launcher Maya does not know, absent ranks wait for those that run, not for what these start or fork."""
     (tmp_path / "train.py").write_text(
         "import os, subprocess, sys, time, torch\n"
@@ -155,7 +169,9 @@ dist.destroy_process_group()
 def test_groups_on_the_cpu_are_made_of_the_ranks_that_run(run, tmp_path):
     """Gloo would wait for absent members for ever. Their values are those of the nearest rank below that runs."""
     (tmp_path / "gloo.py").write_text(GLOO)
-    done = run("torchrun", "--nproc-per-node", "4", str(tmp_path / "gloo.py"), options=("--ranks", "0,3", "--no-predict"))
+    done = run(
+        "torchrun", "--nproc-per-node", "4", str(tmp_path / "gloo.py"), options=("--ranks", "0,3", "--no-predict")
+    )
     assert done.code == 0, done.stderr
     said = set(done.stdout.splitlines())
     for line in (
@@ -195,7 +211,7 @@ if __name__ == "__main__":
 """
 
 
-def test_spawned_ranks_say_who_they_are_when_they_meet(run, tmp_path):
+def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path):
     """Their rank is an argument: nobody else knows it before init_process_group."""
     (tmp_path / "spawn.py").write_text(SPAWN)
     done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
@@ -211,13 +227,16 @@ def test_a_launcher_inside_a_shell_script(run, tmp_path):
     (tmp_path / "pipeline.py").write_text(PIPELINE)
     (tmp_path / "start.sh").write_text(
         "set -e\necho looking for torchrun\n"
-        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 --node_rank=${{NODE_RANK:-0}} "
-        f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n")
+        f"{sys.executable} -m torch.distributed.run --nproc_per_node=${{NGPU:-8}} --nnodes=2 "
+        f"--node_rank=${{NODE_RANK:-0}} "
+        f"--role rank --tee 3 {tmp_path}/pipeline.py\necho the script went on\n"
+    )
     done = run("bash", str(tmp_path / "start.sh"), cluster="dgx-h100:2", options=("--ranks", "unique", "--nodes", "2"))
     assert done.code == 0, done.stderr
     assert sorted(p.name for p in done.recordings) == [f"rank-{r}.maya" for r in (0, 12, 4, 8)]
     assert done.prediction["world_size"] == 16
-    assert done.stdout.count("looking for torchrun") == 4  # 2 nodes, 2 starts; the first may be ended before its scripts go on
+    # 2 nodes, 2 starts; the first may be ended before its scripts go on
+    assert done.stdout.count("looking for torchrun") == 4
     assert done.stdout.count("the script went on") in (2, 3, 4)
 
 
@@ -228,7 +247,7 @@ def test_a_launcher_inside_a_script_that_starts_too_few(run, tmp_path):
     assert "--ranks: there is no rank 9: the command starts 4 (1 × 4)" in done.stderr
 
 
-def test_a_rank_that_waits_says_where(run, tmp_path):
+def test_waiting_rank_reports_where(run, tmp_path):
     (tmp_path / "wait.py").write_text(
         "import os, torch, torch.distributed as dist\n"
         "torch.zeros(1, device='cuda')\n"
@@ -239,7 +258,9 @@ def test_a_rank_that_waits_says_where(run, tmp_path):
         "    import time; end = time.time() + 12\n"
         "    while time.time() < end: pass\n"
         "    os._exit(3)\n")
-    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    done = run(
+        "torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3"
+    )
     assert "maya: rank 0 has waited 3 s in new_group(backend='gloo'): " in done.stderr
     assert "wait.py:5, in <module>" in done.stderr
 
@@ -256,7 +277,15 @@ def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
 
 
 def test_a_gpu_that_the_node_does_not_have(run):
-    done = run("python", "-c", "import torch; torch.cuda.set_device(3)", cluster="a100-80gb-sxm", RANK="3", LOCAL_RANK="3", WORLD_SIZE="4")
+    done = run(
+        "python",
+        "-c",
+        "import torch; torch.cuda.set_device(3)",
+        cluster="a100-80gb-sxm",
+        RANK="3",
+        LOCAL_RANK="3",
+        WORLD_SIZE="4",
+    )
     assert done.code != 0
     assert "GPU 3 was asked for by rank 3, and this process sees 1 (a node of a100-80gb-sxm has 1)" in done.stderr
     assert "name a cluster with larger nodes" in done.stderr
@@ -290,7 +319,16 @@ def test_members_of_split_groups_are_those_of_the_program(run, tmp_path):
     """The busiest group crosses nodes here, which no guess from sizes and counts would find."""
     script = tmp_path / "split.py"
     script.write_text(SPLIT)
-    done = run("torchrun", "--nnodes", "2", "--nproc-per-node", "8", str(script), cluster="dgx-a100:2", options=("--ranks", "0"))
+    done = run(
+        "torchrun",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "8",
+        str(script),
+        cluster="dgx-a100:2",
+        options=("--ranks", "0"),
+    )
     assert done.code == 0, done.stderr
     took = {op["sizes"]: op["ms"] / op["count"] for op in done.prediction["ops"] if op["kind"] == "collective"}
     within, across = (next(ms for sizes, ms in took.items() if f"bytes={mib << 20} " in sizes) for mib in (4, 8))
@@ -324,10 +362,13 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("ranks, back_end", [("1", "1"), ("2,3", "0")])
 def test_a_list_without_rank_0(run, tmp_path, ranks, back_end):
-    """Rank 0 would write the ids of communicators and broadcast objects; what it would send is what the receiver has."""
+    """Rank 0 would write the ids of communicators and broadcast objects; what it would send is what the receiver
+    has."""
     script = tmp_path / "train.py"
     script.write_text(WITHOUT_THE_FIRST)
-    done = run("torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end)
+    done = run(
+        "torchrun", "--nproc-per-node", "4", str(script), options=("--ranks", ranks), TORCH_DIST_USE_NCCL2=back_end
+    )
     assert done.code == 0, done.stderr
     assert [p.name for p in done.recordings] == [f"rank-{rank}.maya" for rank in ranks.split(",")]
     for rank in ranks.split(","):
@@ -364,7 +405,7 @@ def test_a_communicator_of_which_one_root_of_several_is_absent(run, tmp_path):
     assert "all 256 reduced" in done.stdout
 
 
-def test_a_rank_that_waits_before_it_touches_the_device_says_where(run, tmp_path):
+def test_rank_that_waits_before_using_the_device_reports_where(run, tmp_path):
     (tmp_path / "wait.py").write_text(
         "import os, time, torch.distributed as dist\n"
         "if os.environ['RANK'] == '0':\n"
@@ -372,6 +413,8 @@ def test_a_rank_that_waits_before_it_touches_the_device_says_where(run, tmp_path
         "end = time.time() + 12\n"
         "while time.time() < end: pass\n"
         "os._exit(3)\n")
-    done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3")
+    done = run(
+        "torchrun", "--nproc-per-node", "2", str(tmp_path / "wait.py"), options=("--no-predict",), MAYA_WAIT_REPORT="3"
+    )
     assert "maya: rank 0 has waited 3 s in init_process_group(backend='gloo'): " in done.stderr
     assert "wait.py:3, in <module>" in done.stderr

@@ -29,13 +29,15 @@ def wait_for(condition, seconds=60):
     return False
 
 
-def test_a_second_run_waits_until_the_last_process_of_the_first_is_gone(run, tmp_path):
+def test_directory_is_in_use_until_the_last_process_has_ended(run, tmp_path):
     """The launcher is killed; its command goes on and is not robbed of its recording."""
     out = tmp_path / "r"
     code = TOUCH + "; import time; time.sleep(600)"
     # subprocess closes inherited descriptors, as torchrun does: the process itself must hold the lock.
     start = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"]
-    launcher = subprocess.Popen([MAYA, "run", "--quiet", "--out", str(out), "--", *start], stdout=subprocess.PIPE, text=True)
+    launcher = subprocess.Popen(
+        [MAYA, "run", "--quiet", "--out", str(out), "--", *start], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert launcher.stdout.readline().strip() == "0"
         recording = next(out.glob("*.maya"))
@@ -63,8 +65,20 @@ def environment_of(pid):
 
 def test_secrets_do_not_reach_the_run_directory(run, tmp_path):
     secret = "hunter2hunter2"
-    done = run("python", "-c", "import torch; torch.ones(4, device='cuda') + 1", f"--token={secret}", "--password", secret,
-               cluster="h100-sxm", NVIDIA_API_KEY=secret, TORCH_SECRET=secret, NCCL_MY_TOKEN=secret, CUDA_PASSWORD=secret, NCCL_ALGO="Ring")
+    done = run(
+        "python",
+        "-c",
+        "import torch; torch.ones(4, device='cuda') + 1",
+        f"--token={secret}",
+        "--password",
+        secret,
+        cluster="h100-sxm",
+        NVIDIA_API_KEY=secret,
+        TORCH_SECRET=secret,
+        NCCL_MY_TOKEN=secret,
+        CUDA_PASSWORD=secret,
+        NCCL_ALGO="Ring",
+    )
     assert done.code == 0, done.stderr
     for path in done.out.rglob("*"):
         if path.is_file():
@@ -114,7 +128,11 @@ def test_text_of_a_recording_does_not_reach_the_terminal(run, maya):
             nvtx.nvtxRangePop()
         """)
     assert done.code == 0, done.stderr
-    for words in (("predict", str(done.out)), ("trace", str(done.out), "--format", "csv"), ("compare", str(done.out), str(done.out))):
+    for words in (
+        ("predict", str(done.out)),
+        ("trace", str(done.out), "--format", "csv"),
+        ("compare", str(done.out), str(done.out)),
+    ):
         shown = maya(*words)
         assert shown.returncode == 0, shown.stderr
         assert "\x1b" not in shown.stdout + shown.stderr and "\x07" not in shown.stdout
@@ -142,7 +160,7 @@ def test_a_prediction_that_cannot_be_stored_is_printed(run):
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_the_exit_code_is_the_commands_own(run, code):
+def test_exit_code_is_that_of_the_command(run, code):
     done = run("bash", "-c", f"exit {code}")
     assert done.code == code
     assert "nothing was recorded" in done.stderr
@@ -156,7 +174,7 @@ def test_a_run_inside_a_run_is_refused_in_one_line(run, tmp_path):
     assert not (tmp_path / "inner").exists()
 
 
-def test_a_prediction_of_another_version_is_said(maya, tmp_path):
+def test_prediction_of_another_version_is_reported(maya, tmp_path):
     other = tmp_path / "prediction.json"
     for text in ('{"version": "2"}', '{"version": 2}', "[]", '{"version": {"a": 1}}', "[" * 100000):
         other.write_text(text)
@@ -174,18 +192,22 @@ def test_a_cluster_name_cannot_hang_the_program(maya, tmp_path, cluster):
         cluster = str(tmp_path / "zero.toml")
     else:
         cluster = "x" * 100_000
-    done = subprocess.run([MAYA, "run", "--cluster", cluster, "--out", str(tmp_path / "r"), "--", "true"], capture_output=True, text=True,
-                          timeout=60)
+    done = subprocess.run(
+        [MAYA, "run", "--cluster", cluster, "--out", str(tmp_path / "r"), "--", "true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode != 0 and len(done.stderr) < 2000
 
 
 @pytest.mark.parametrize("setting", ["scale.gemm=1e308", "host.speed=0", "host.speed=-1"])
-def test_a_setting_without_meaning_is_refused(run, maya, setting, tmp_path):
+def test_unknown_setting_is_rejected(run, maya, setting, tmp_path):
     done = maya("run", "--set", setting, "--out", str(tmp_path / "r"), "--", "true")
     assert done.returncode != 0 and setting.split("=")[0] in done.stderr
 
 
-def test_an_absurd_benchmark_is_said(run, maya):
+def test_implausible_benchmark_is_reported(run, maya):
     done = python(run, "import torch; torch.ones(4, device='cuda') + 1", cluster="h100-sxm")
     toml = done.out / "run.toml"
     lines = [line for line in toml.read_text().splitlines() if not line.startswith("benchmark_us")]

@@ -31,7 +31,7 @@ def memory(prediction):
 
 
 @pytest.mark.parametrize("schedule, ranks, arguments", JOBS)
-def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, arguments):
+def test_five_stages_give_the_prediction_of_all_stages(run, tmp_path, schedule, ranks, arguments):
     words = job(ranks, "--schedule", schedule, "--micro", str(2 * ranks), *arguments)
     whole = run(*words, out=tmp_path / "whole", timeout=1200)
     part = run(*words, out=tmp_path / "part", options=("--ranks", "unique"), timeout=1200)
@@ -48,7 +48,7 @@ def test_five_stages_predict_what_all_do(run, tmp_path, schedule, ranks, argumen
         assert sum(stage["ranks"] for stage in b["stages"]) == ranks
 
 
-def test_stages_of_a_job_that_was_stopped_follow_from_five(run, tmp_path):
+def test_stages_of_a_stopped_job_are_derived_from_five(run, tmp_path):
     """Ranks are stopped at different places. Whether they fit together is asked of the steps that all of them have."""
     words = job(8, "--schedule", "1f1b", "--micro", "16", "--steps", "100000")
     done = run(*words, options=("--ranks", "unique", "--stop-after", "1"), timeout=600)
@@ -57,7 +57,7 @@ def test_stages_of_a_job_that_was_stopped_follow_from_five(run, tmp_path):
 
 
 @LONG
-def test_stages_that_differ_are_found_and_run(run, tmp_path):
+def test_different_stages_are_detected_and_run(run, tmp_path):
     done = run(*job(8, "--schedule", "1f1b", "--uneven"), options=("--ranks", "unique"), timeout=600)
     assert done.code == 0, done.stderr
     assert "do not tell what the stages between them do" in done.stderr
@@ -65,11 +65,31 @@ def test_stages_that_differ_are_found_and_run(run, tmp_path):
 
 
 @LONG
-def test_stages_that_take_turns_in_sending_all_run(run, tmp_path):
+def test_all_stages_run_if_they_alternate_in_sending(run, tmp_path):
     """Even stages send before they receive, odd ones after it: five of them do not tell what the others do."""
     script = str(pathlib.Path(__file__).parents[2] / "validation/scripts/llama_3d.py")
-    words = ("torchrun", "--nproc-per-node", "8", script, "--layers", "8", "--width", "1024", "--heads", "8", "--inner", "2816",
-             "--vocabulary", "8192", "--pipeline", "8", "--micro-batches", "8", "--steps", "3")
+    words = (
+        "torchrun",
+        "--nproc-per-node",
+        "8",
+        script,
+        "--layers",
+        "8",
+        "--width",
+        "1024",
+        "--heads",
+        "8",
+        "--inner",
+        "2816",
+        "--vocabulary",
+        "8192",
+        "--pipeline",
+        "8",
+        "--micro-batches",
+        "8",
+        "--steps",
+        "3",
+    )
     whole = run(*words, out=tmp_path / "whole", timeout=600)
     part = run(*words, out=tmp_path / "part", options=("--ranks", "unique"), timeout=600)
     assert whole.code == 0 and part.code == 0, part.stderr

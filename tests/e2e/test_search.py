@@ -37,7 +37,9 @@ def test_a_search_of_four_configurations(tmp_path):
     assert sorted(t["reused"] for t in trials) == ["", "", "simulated again", "simulated again"]
     assert by[2, 0.5]["step_ms"] > by[2, 1.0]["step_ms"]
     assert by[4, 1.0]["memory_bytes"] > by[2, 1.0]["memory_bytes"]
-    shown = subprocess.run([MAYA, "search", "--show", str(tmp_path / "out")], env=environment, capture_output=True, text=True)
+    shown = subprocess.run(
+        [MAYA, "search", "--show", str(tmp_path / "out")], env=environment, capture_output=True, text=True
+    )
     assert shown.returncode == 0 and "than the baseline" in shown.stdout
     # Again: everything is known.
     again = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)

@@ -51,7 +51,9 @@ def test_recordings_are_the_same(both, maya, starts):
     plain, forked = both(*TRAIN, record_only=False)
     assert plain.code == 0 and forked.code == 0, forked.stderr
     # Nothing that a template read while it imported torch kept it from becoming a rank.
-    refusals = [line for log in starts.glob("*.log") for line in log.read_text().splitlines() if "other variables" in line]
+    refusals = [
+        line for log in starts.glob("*.log") for line in log.read_text().splitlines() if "other variables" in line
+    ]
     assert not refusals
 
     def asked(done):
@@ -65,7 +67,7 @@ def test_recordings_are_the_same(both, maya, starts):
     assert b["step"]["count"] == a["step"]["count"] and b["flops_per_step"] == a["flops_per_step"]
 
 
-def test_a_program_finds_what_it_expects(both, tmp_path):
+def test_program_sees_the_emulated_environment(both, tmp_path):
     text = f"""
 import os, sys
 forked = {WAS_FORKED}
@@ -122,7 +124,7 @@ def test_other_variables_get_another_template(both, tmp_path):
     assert forked.stdout == plain.stdout == "1\n"
 
 
-def test_programs_are_seeded_each_by_itself(run, tmp_path, starts):
+def test_each_random_program_has_its_own_seed(run, tmp_path, starts):
     text = "import numpy, random, torch\nprint(torch.initial_seed(), numpy.random.random(), random.random())\n"
     first, second = [run("python", script(tmp_path, text), out=tmp_path / name, MAYA_START_DIR=str(starts),
                          options=("--start", "forked", "--no-predict")).stdout.split() for name in ("first", "second")]
@@ -136,9 +138,25 @@ signal.signal(signal.SIGTERM, lambda *_: (print("asked to end", flush=True), sys
 print("pid", os.getpid(), flush=True)
 time.sleep(60)
 """
-    run = subprocess.Popen([MAYA, "run", "--start", "forked", "--quiet", "--no-predict", "--out", str(tmp_path / "run"), "--", sys.executable,
-                            script(tmp_path, text)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           env={**os.environ, "MAYA_START_DIR": str(starts)})
+    run = subprocess.Popen(
+        [
+            MAYA,
+            "run",
+            "--start",
+            "forked",
+            "--quiet",
+            "--no-predict",
+            "--out",
+            str(tmp_path / "run"),
+            "--",
+            sys.executable,
+            script(tmp_path, text),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MAYA_START_DIR": str(starts)},
+    )
     process = int(run.stdout.readline().split()[1])
     run.send_signal(signal.SIGTERM)
     out, _ = run.communicate(timeout=60)

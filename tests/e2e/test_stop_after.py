@@ -96,11 +96,23 @@ def test_a_plain_script_with_data_loader_workers(run, script, tmp_path):
     assert "begins 0" in done.stdout
 
 
-def test_torchrun_in_a_shell_script_that_goes_on(run, script, tmp_path):
+def test_torchrun_in_a_shell_script_with_further_commands(run, script, tmp_path):
     """A later program that uses the device ends at once with success."""
     later = f"{sys.executable} -c 'import torch; torch.zeros(1).cuda(); print(chr(42) * 9)'"
-    done = stopped(run, tmp_path, sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py", "&&", later,
-                   "&& echo the script went on", ranks=2)
+    done = stopped(
+        run,
+        tmp_path,
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "train.py",
+        "&&",
+        later,
+        "&& echo the script went on",
+        ranks=2,
+    )
     assert "the script went on" in done.stdout and "*********" not in done.stdout
 
 
@@ -112,8 +124,25 @@ def test_accelerate(run, script, tmp_path):
     accelerate = pathlib.Path(sys.executable).with_name("accelerate")
     if not accelerate.exists():
         pytest.skip("accelerate is not installed")
-    stopped(run, tmp_path, str(accelerate), "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision",
-            "no", "--dynamo_backend", "no", "--main_process_port", "29517", "train.py", ranks=2)
+    stopped(
+        run,
+        tmp_path,
+        str(accelerate),
+        "launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "--main_process_port",
+        "29517",
+        "train.py",
+        ranks=2,
+    )
 
 
 LIGHTNING = """
@@ -145,20 +174,34 @@ def test_lightning_starts_its_own_ranks(run, tmp_path):
 
 def test_a_process_that_waits_on_the_host_is_ended(run, tmp_path):
     """Rank 1 comes to no launch any more: it waits for somebody who never comes."""
-    (tmp_path / "train.py").write_text(TRAIN.replace(
-        "for x in data:", "for n, x in enumerate(data):\n                if rank == 1 and n == 12: __import__('threading').Event().wait()"))
+    (tmp_path / "train.py").write_text(
+        TRAIN.replace(
+            "for x in data:",
+            "for n, x in enumerate(data):\n                if rank == 1 and n == 12: "
+            "__import__('threading').Event().wait()",
+        )
+    )
     stopped(run, tmp_path, sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py", ranks=2)
 
 
 def test_a_run_that_ends_before(run):
-    done = run("python", "examples/train_gpt.py", "--layers", "1", "--steps", "3", cluster="a100-80gb-sxm", options=("--stop-after", "1000"))
+    done = run(
+        "python",
+        "examples/train_gpt.py",
+        "--layers",
+        "1",
+        "--steps",
+        "3",
+        cluster="a100-80gb-sxm",
+        options=("--stop-after", "1000"),
+    )
     assert done.code == 0, done.stderr
     assert "the command ended by itself before 1000 steady steps were seen" in done.stderr
     assert done.prediction["step"]["count"] >= 1
     assert "stopped = false" in (done.out / "run.toml").read_text()
 
 
-def test_numbers_that_are_none(maya):
+def test_invalid_numbers(maya):
     for wrong in ("0", "-3", "soon", "3x"):
         done = maya("run", "--stop-after", wrong, "--", "true")
         assert done.returncode == 2, wrong
@@ -176,7 +219,9 @@ def test_an_evaluation_before_the_first_step_is_not_the_step(run, tmp_path):
         "    while time.time() - begin < 36:\n"
         "        model(torch.zeros(8, 64).cuda()); time.sleep(0.05)\n"
         "while True:\n"
-        "    model(torch.zeros(8, 64).cuda()).sum().backward(); optimizer.step(); optimizer.zero_grad(); time.sleep(0.05)\n")
+        "    model(torch.zeros(8, 64).cuda()).sum().backward(); optimizer.step(); optimizer.zero_grad(); "
+        "time.sleep(0.05)\n"
+    )
     done = run("python", str(tmp_path / "evaluate_first.py"), options=("--stop-after", "3"))
     assert done.code == 0, done.stderr
     assert done.prediction["step"]["found_by"] == "optimizer"

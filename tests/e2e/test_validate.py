@@ -1,4 +1,5 @@
-"""`maya validate` on a case of its own, and `maya profile` on an emulated GPU, where what is measured is what the models say."""
+"""`maya validate` on a case of its own, and `maya profile` on an emulated GPU, where what is measured is what the
+models say."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def folder(tmp_path):
 @pytest.fixture
 def validate(maya, folder, tmp_path):
     def call(*words):
-        return maya("validate", "--folder", str(folder), "--runs", str(tmp_path / "runs"), *words, MAYA_PYTHON=sys.executable)
+        return maya(
+            "validate", "--folder", str(folder), "--runs", str(tmp_path / "runs"), *words, MAYA_PYTHON=sys.executable
+        )
 
     return call
 
@@ -75,7 +78,7 @@ def test_a_case_is_recorded_once_and_only_its_range_counts(validate, folder, tmp
     assert len(list((tmp_path / "runs").glob("one-*/rank-0.maya"))) == 2
 
 
-def test_what_is_wrong_is_said(validate, folder):
+def test_problems_are_reported(validate, folder):
     done = validate("two")
     assert done.returncode == 1 and "no case two" in done.stderr
     (folder / "cases" / "one.toml").write_text(CASE.replace("products/s", "furlongs"))
@@ -88,8 +91,23 @@ def test_what_is_wrong_is_said(validate, folder):
 
 def test_profile_of_an_emulated_gpu_finds_the_models(run, maya, tmp_path):
     out = tmp_path / "a100.calibration"
-    done = run(MAYA, "profile", "--families", "gemm", "memory", "--repeats", "3", "--calls", "3", "--out", str(out), "--json",
-               cluster="a100-80gb-sxm", options=("--no-predict",), MAYA_PYTHON=sys.executable)
+    done = run(
+        MAYA,
+        "profile",
+        "--families",
+        "gemm",
+        "memory",
+        "--repeats",
+        "3",
+        "--calls",
+        "3",
+        "--out",
+        str(out),
+        "--json",
+        cluster="a100-80gb-sxm",
+        options=("--no-predict",),
+        MAYA_PYTHON=sys.executable,
+    )
     assert done.code == 0, done.stderr
     report = json.loads(done.stdout[done.stdout.index("{"):])
     assert report["gpu"] == "a100-80gb-sxm" and report["ops"] > 40
@@ -98,5 +116,16 @@ def test_profile_of_an_emulated_gpu_finds_the_models(run, maya, tmp_path):
         if learned["factor"]:
             assert learned["factor"] == pytest.approx(1, abs=0.1), (family, learned)
     # The file is one that the estimator takes.
-    words = ("estimate", "gemm", "m=4096", "n=4096", "k=4096", "dtype=f16", "--gpu", "a100-80gb-sxm", "--calibration", str(out))
+    words = (
+        "estimate",
+        "gemm",
+        "m=4096",
+        "n=4096",
+        "k=4096",
+        "dtype=f16",
+        "--gpu",
+        "a100-80gb-sxm",
+        "--calibration",
+        str(out),
+    )
     assert "measured" in maya(*words).stdout

@@ -28,7 +28,7 @@ torch.cuda.synchronize()
     assert not list(tmp_path.glob("cache/*")) and not list(tmp_path.glob("home/.cache/torch/kernels/*"))
 
 
-def test_numbers_nobody_computed_pass_checks(run):
+def test_values_that_were_not_computed_pass_checks(run):
     done = run("python", "-c", """
 import torch
 window = torch.hann_window(64, device="cuda")
@@ -58,7 +58,7 @@ assert unknown.sum().item() == x[:8].masked_select(unknown).numel()
     assert done.code == 0, done.stdout + done.stderr
 
 
-def test_probabilities_nobody_computed_are_valid_and_choose_nothing(run):
+def test_probabilities_that_were_not_computed_are_valid_and_uniform(run):
     done = run("python", "-c", """
 import torch
 scores = torch.randn(6, 3, device="cuda")
@@ -74,7 +74,7 @@ assert sorted(chosen.tolist()) == [0, 0, 1, 1, 2, 2], chosen
     assert done.code == 0, done.stdout + done.stderr
 
 
-def test_unknown_numbers_differ(run):
+def test_unknown_values_are_assumed_distinct(run):
     done = run("python", "-c", """
 import torch
 x = (torch.randn(5, device="cuda") * 9).long()
@@ -93,7 +93,8 @@ def test_small_triton_kernels_are_run_on_known_values(run):
 
 
 def test_a_launch_that_meets_known_values_is_read_once(run, tmp_path):
-    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for ever."""
+    """What a kernel of floats writes is unknown. Finding that out takes milliseconds, and a loop launches it for
+    ever."""
     (tmp_path / "launches.py").write_text("""
 import time, torch, triton, triton.language as tl
 
@@ -143,7 +144,7 @@ dist.destroy_process_group()
         done.stdout.splitlines())
 
 
-def test_graphs_compute_at_each_launch_and_not_at_capture(run):
+def test_graphs_compute_values_at_launch_not_at_capture(run):
     done = run("python", "-c", """
 import torch
 count = torch.zeros(4, dtype=torch.int32, device="cuda")

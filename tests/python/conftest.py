@@ -33,8 +33,24 @@ def recorded(tmp_path_factory) -> pathlib.Path:
 
     folder = tmp_path_factory.mktemp("python")
     (folder / "train.py").write_text(TRAIN)
-    subprocess.run([maya.program(), "run", "--cluster", "h100-sxm", "--out", "maya-runs/demo", "--stacks", "--", sys.executable,
-                    "train.py"], cwd=folder, check=True, timeout=300, capture_output=True)
+    subprocess.run(
+        [
+            maya.program(),
+            "run",
+            "--cluster",
+            "h100-sxm",
+            "--out",
+            "maya-runs/demo",
+            "--stacks",
+            "--",
+            sys.executable,
+            "train.py",
+        ],
+        cwd=folder,
+        check=True,
+        timeout=300,
+        capture_output=True,
+    )
     return folder
 
 

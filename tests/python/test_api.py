@@ -10,7 +10,7 @@ import pytest
 from maya import api, engine, notebook, results
 
 
-def test_docstrings_are_true(here):
+def test_examples_in_docstrings_run(here):
     found = doctest.testmod(api, extraglobs={"maya": maya})
     assert found.attempted > 15 and found.failed == 0
 
@@ -106,7 +106,10 @@ def test_predictions_of_other_versions_are_refused(here, tmp_path):
 
 def test_threads_share_one_engine(here):
     found = []
-    threads = [threading.Thread(target=lambda k=k: found.append((k, maya.estimate("gemm", m=64, n=64, k=k).op))) for k in range(8, 24)]
+    threads = [
+        threading.Thread(target=lambda k=k: found.append((k, maya.estimate("gemm", m=64, n=64, k=k).op)))
+        for k in range(8, 24)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

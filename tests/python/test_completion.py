@@ -17,7 +17,10 @@ def test_bash_completes():
     script = completion.script("bash")
 
     def complete(*words: str) -> list[str]:
-        asked = script + f'\nCOMP_WORDS=({" ".join(words)!s}); COMP_CWORD={len(words) - 1}; _maya; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        asked = (
+            script
+            + f'\nCOMP_WORDS=({" ".join(words)!s}); COMP_CWORD={len(words) - 1}; _maya; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        )
         return subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split()
 
     assert complete("maya", "pre") == ["predict"]

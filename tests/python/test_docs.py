@@ -1,4 +1,5 @@
-"""Commands and programs in the documentation are run, one page after the other in one folder; `norun` marks what is not."""
+"""Commands and programs in the documentation are run, one page after the other in one folder; `norun` marks what is
+not."""
 
 import os
 import pathlib
@@ -33,7 +34,9 @@ def test_page(page, folder):
         if names := [w.removeprefix("file=") for w in words if w.startswith("file=")]:
             (folder / names[0]).write_text(text)
         elif language == "python":
-            done = subprocess.run([sys.executable, "-c", text], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+            done = subprocess.run(
+                [sys.executable, "-c", text], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+            )
             assert done.returncode == 0, f"{text}\n{done.stderr}"
             ran += 1
         elif language == "console":
@@ -42,7 +45,9 @@ def test_page(page, folder):
                     command = shlex.split(line[2:])
                     if command[0] == "maya":
                         command[0] = maya.program()
-                    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+                    done = subprocess.run(
+                        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+                    )
                     assert done.returncode == 0, f"{line}\n{done.stderr}"
                     ran += 1
     assert ran > 0, f"docs/{page}.md has no block that is run"

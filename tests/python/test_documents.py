@@ -1,4 +1,5 @@
-"""The reference pages say what the code has: environment variables, fields of prediction.json, folders, targets of make."""
+"""The reference pages say what the code has: environment variables, fields of prediction.json, folders, targets of
+make."""
 
 import json
 import pathlib
@@ -56,3 +57,28 @@ def test_the_readme_lists_the_targets_of_make():
     makefile, readme = (ROOT / "Makefile").read_text(), (ROOT / "README.md").read_text()
     targets = set(re.findall(r"^([a-z-]+):.*##", makefile, re.M)) - {"help", "program", "build", "format", "clean"}
     assert sorted(name for name in targets if f"make {name}" not in readme) == []
+
+
+def test_files_that_the_architecture_page_names_exist():
+    page = (ROOT / "docs/architecture.md").read_text()
+    named = re.findall(r"`((?:src|docs|cmake|tools)/[\w/.-]+?)/?`", page)
+    assert len(named) > 60
+    assert not [name for name in named if not any((ROOT / (name + end)).exists() for end in ("", ".h", ".cpp"))]
+
+
+def test_rules_of_cuda_name_tests_that_exist():
+    page = (ROOT / "docs/cuda-rules.md").read_text()
+    named = re.findall(r"\| `(\w+\.\w+)` \|", page)
+    assert len(named) > 50
+    there = set()
+    for path in (ROOT / "src").rglob("*_test.cpp"):
+        there |= {f"{suite}.{name}" for suite, name in
+                  re.findall(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", path.read_text(), re.M)}
+    assert not [name for name in named if name not in there]
+    # And the other way round: a rule that is tested is on the page.
+    beside = set()
+    for path in (ROOT / "src/session").glob("*_test.cpp"):
+        if path.stem in ("streams_test", "capture_test", "memory_calls_test", "graphs_test", "modules_test"):
+            beside |= {f"{suite}.{name}" for suite, name in
+                       re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", path.read_text(), re.M)}
+    assert beside <= set(named), beside - set(named)

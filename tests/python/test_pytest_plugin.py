@@ -72,8 +72,14 @@ def folder(tmp_path_factory):
 
 def perform(folder, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "maya.pytest_plugin", "-v", "--color=no", *words], cwd=folder,
-                          env=environment, capture_output=True, text=True, timeout=400)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "maya.pytest_plugin", "-v", "--color=no", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
     return done.stdout + done.stderr
 
 

@@ -1,4 +1,5 @@
-"""`maya run --stacks`: the line and the module of each op, memory by what it holds, and what goes wrong with the file of places."""
+"""`maya run --stacks`: the line and the module of each op, memory by what it holds, and what goes wrong with the file
+of places."""
 
 import json
 import pathlib
@@ -50,8 +51,23 @@ for step in range(4):
 def run(tmp_path_factory) -> maya.Run:
     folder = tmp_path_factory.mktemp("stacks")
     (folder / "train.py").write_text(TRAIN)
-    subprocess.run([maya.program(), "run", "--cluster", "h100-sxm", "--stacks", "--out", str(folder / "run"), "--", sys.executable,
-                    str(folder / "train.py")], check=True, timeout=300, capture_output=True)
+    subprocess.run(
+        [
+            maya.program(),
+            "run",
+            "--cluster",
+            "h100-sxm",
+            "--stacks",
+            "--out",
+            str(folder / "run"),
+            "--",
+            sys.executable,
+            str(folder / "train.py"),
+        ],
+        check=True,
+        timeout=300,
+        capture_output=True,
+    )
     return maya.open(folder / "run")
 
 
@@ -83,7 +99,7 @@ def test_modules_have_their_path_in_the_model(run):
     assert plain["backward_ms"] > 0 and recomputed["ms"] > 1.1 * plain["ms"]
 
 
-def test_memory_is_told_apart(run):
+def test_memory_is_shown_by_purpose(run):
     (profile,) = details(run)["memory_at_peak"]
     weights = 3 * (2 * 1024 * 4096 + 1024 + 4096) * 4
     parts = profile["parts"]
@@ -129,12 +145,14 @@ def test_flame_graph_and_snapshot(run, tmp_path):
 
 def test_torch_reads_the_snapshot(run, tmp_path):
     """PyTorch's own reader of snapshots (the page pytorch.org/memory_viz is its JavaScript twin)."""
-    subprocess.run([maya.program(), "trace", str(pathlib.Path(run)), "--format", "memory", "--out", str(tmp_path)], check=True)
+    subprocess.run(
+        [maya.program(), "trace", str(pathlib.Path(run)), "--format", "memory", "--out", str(tmp_path)], check=True
+    )
     code = f"""
 import pickle, importlib.util, pathlib, sysconfig
 path = pathlib.Path(sysconfig.get_paths()["purelib"]) / "torch" / "cuda" / "_memory_viz.py"
 spec = importlib.util.spec_from_file_location("viz", path); viz = importlib.util.module_from_spec(spec); spec.loader.exec_module(viz)
-data = pickle.load(open(r"{tmp_path / 'memory-rank-0.pickle'}", "rb"))
+data = pickle.load(open(r"{tmp_path / "memory-rank-0.pickle"}", "rb"))
 text = viz.trace(data); page = viz.trace_plot(data)
 assert "alloc" in text and "<html" in page.lower() or "<!DOCTYPE" in page, page[:100]
 """
@@ -152,25 +170,38 @@ def test_a_source_that_changed_is_not_quoted(run, tmp_path):
     try:
         script.write_text("# something else\n" * 60)
         page = tmp_path / "page.html"
-        subprocess.run([maya.program(), "report", str(copy / "run"), "--out", str(page)], check=True, capture_output=True)
+        subprocess.run(
+            [maya.program(), "report", str(copy / "run"), "--out", str(page)], check=True, capture_output=True
+        )
         text = page.read_text()
         assert "something else" not in text and '"sources_changed":true' in text
     finally:
         script.write_text(before)
 
 
-@pytest.mark.parametrize("damage", [
-    lambda b: b"", lambda b: b"maya places 2\n" + b, lambda b: b[: len(b) // 3], lambda b: b.replace(b"p ", b"p 99999999999 "),
-    lambda b: b.replace(b"\ns ", b"\ns 4294967295 "), lambda b: b.replace(b"\t", b"\t\xff\xfe"), lambda b: b + b"b 1 1 1\np 0 0 77777777\n",
-    lambda b: bytes(reversed(b)), lambda b: b.replace(b"Block", b"</script><script>alert(1)</script>"),
-])
-def test_a_damaged_file_of_places_harms_nothing(run, tmp_path, damage):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b"",
+        lambda b: b"maya places 2\n" + b,
+        lambda b: b[: len(b) // 3],
+        lambda b: b.replace(b"p ", b"p 99999999999 "),
+        lambda b: b.replace(b"\ns ", b"\ns 4294967295 "),
+        lambda b: b.replace(b"\t", b"\t\xff\xfe"),
+        lambda b: b + b"b 1 1 1\np 0 0 77777777\n",
+        lambda b: bytes(reversed(b)),
+        lambda b: b.replace(b"Block", b"</script><script>alert(1)</script>"),
+    ],
+)
+def test_damaged_file_of_places_is_ignored(run, tmp_path, damage):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     (places,) = copy.glob("*.places")
     places.write_bytes(damage(places.read_bytes()))
     page = tmp_path / "page.html"
-    done = subprocess.run([maya.program(), "report", str(copy), "--out", str(page)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [maya.program(), "report", str(copy), "--out", str(page)], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     text = page.read_text()
     assert text.count("<script") == 1 and "<script>alert" not in text
@@ -181,28 +212,52 @@ def test_only_programs_are_quoted(run, tmp_path):
     secret.write_text("the password\n" * 99)
     shutil.copytree(run, copy)
     (places,) = copy.glob("*.places")
-    places.write_bytes(places.read_bytes().replace(str(pathlib.Path(run).parent / "train.py").encode(), str(secret).encode()))
+    places.write_bytes(
+        places.read_bytes().replace(str(pathlib.Path(run).parent / "train.py").encode(), str(secret).encode())
+    )
     (copy / "run.toml").touch()
     page = tmp_path / "page.html"
     subprocess.run([maya.program(), "report", str(copy), "--out", str(page)], check=True, capture_output=True)
     assert "secret.txt" in page.read_text() and "the password" not in page.read_text()
 
 
-def test_a_run_without_stacks_says_so(run, tmp_path):
+def test_run_without_stacks_is_reported(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     for places in copy.glob("*.places"):
         places.unlink()
-    done = subprocess.run([maya.program(), "trace", str(copy), "--format", "speedscope"], capture_output=True, text=True)
+    done = subprocess.run(
+        [maya.program(), "trace", str(copy), "--format", "speedscope"], capture_output=True, text=True
+    )
     assert done.returncode == 1 and "--stacks" in done.stderr
 
 
 def test_several_ranks_and_threads(tmp_path):
     """DDP: gradients are reduced by the engine's thread; the reduction has the line that called backward()."""
     out = tmp_path / "run"
-    subprocess.run([maya.program(), "run", "--cluster", "dgx-h100", "--stacks", "--out", str(out), "--", sys.executable, "-m",
-                    "torch.distributed.run", "--nproc-per-node", "2", str(ROOT / "examples" / "train_gpt.py"), "--layers", "2"],
-                   check=True, timeout=300, capture_output=True)
+    subprocess.run(
+        [
+            maya.program(),
+            "run",
+            "--cluster",
+            "dgx-h100",
+            "--stacks",
+            "--out",
+            str(out),
+            "--",
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            str(ROOT / "examples" / "train_gpt.py"),
+            "--layers",
+            "2",
+        ],
+        check=True,
+        timeout=300,
+        capture_output=True,
+    )
     found = json.loads((out / "prediction.json").read_text())
     assert len(list(out.glob("*.places"))) == 2 and found["code"]["known"] > 0.95
     assert any(l["communication_ms"] > 0 for l in found["code"]["lines"])

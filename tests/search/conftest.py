@@ -125,8 +125,13 @@ def maya_search(fake, tmp_path):
     import subprocess
 
     def run(*words, timeout=120, **environment):
-        return subprocess.run([sys.executable, "-m", "maya.search", *map(str, words)], cwd=tmp_path, capture_output=True,
-                              text=True, timeout=timeout,
-                              env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), **environment})
+        return subprocess.run(
+            [sys.executable, "-m", "maya.search", *map(str, words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), **environment},
+        )
 
     return types.SimpleNamespace(run=run, path=tmp_path)

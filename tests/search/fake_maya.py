@@ -2,8 +2,8 @@
 """Stands in for the `maya` program in tests of the search: answers from a formula in milliseconds.
 
 The formula has the structure of a transformer under tensor, pipeline and data parallelism: products that grow more
-efficient with the micro-batch, collectives inside and between nodes, the bubble of the pipeline, recomputation, and memory
-that decides what fits.
+efficient with the micro-batch, collectives inside and between nodes, the bubble of the pipeline, recomputation, and
+memory that decides what fits.
 """
 import json
 import os
@@ -41,7 +41,9 @@ def predict(words, cluster, settings):
     # Small products are less efficient: few rows per GPU, narrow shards.
     efficiency = 0.72 * (micro * LENGTH / (micro * LENGTH + 900)) * (1 - 0.035 * (tp.bit_length() - 1))
     gemm = flops / (world * peak * efficiency) * 1000
-    memory_bound = 0.16 * gemm * (1 if sequence or tp == 1 else 1 + 0.05 * (tp.bit_length() - 1)) * (1 if tp == 1 else 1.02)
+    memory_bound = (
+        0.16 * gemm * (1 if sequence or tp == 1 else 1 + 0.05 * (tp.bit_length() - 1)) * (1 if tp == 1 else 1.02)
+    )
     volume = 4 * layers / pp * accumulation * micro * LENGTH * HIDDEN * 2 * 2 * (tp - 1) / tp
     inside = volume / ((nvlink if tp <= per_node else nic) * 0.75e9) * 1000
     between = 2 * (parameters / (tp * pp)) * 2 * (dp - 1) / max(dp, 1) / (nic * 0.8e9) * 1000 * (
@@ -61,20 +63,38 @@ def predict(words, cluster, settings):
     memory = int(state + activation + micro * LENGTH * VOCABULARY * 6 / tp + 1.5e9)
     capacity = int(capacity_gib * 2**30 * 0.99)
     prediction = {
-        "version": 1, "world_size": world, "gpus": world, "cluster": cluster, "gpu": gpu,
+        "version": 1,
+        "world_size": world,
+        "gpus": world,
+        "cluster": cluster,
+        "gpu": gpu,
         "step": {"ms": step, "low_ms": 0.93 * step, "high_ms": 1.07 * step, "count": 3, "found_by": "optimizer"},
-        "breakdown_ms": {"compute": gemm + memory_bound, "communication": inside + between, "exposed_communication": inside,
-                         "copy": 0.0, "idle": bubble + host, "host_bound": host},
-        "flops_per_step": flops, "mfu": flops / (step / 1000 * world * peak), "mfu_dtype": "bf16",
+        "breakdown_ms": {
+            "compute": gemm + memory_bound,
+            "communication": inside + between,
+            "exposed_communication": inside,
+            "copy": 0.0,
+            "idle": bubble + host,
+            "host_bound": host,
+        },
+        "flops_per_step": flops,
+        "mfu": flops / (step / 1000 * world * peak),
+        "mfu_dtype": "bf16",
         "throughput": {"unit": "tokens", "per_step": tokens, "per_second": tokens / step * 1000, "found_by": "loss"},
         "memory": [{"rank": 0, "peak_bytes": memory, "reserved_bytes": memory, "capacity_bytes": capacity}],
         "out_of_memory": None,
         "cost": {"usd_per_gpu_hour": price, "usd_per_step": price * world * step / 3.6e6, "source": "test"},
-        "coverage": {"measured": 0, "fitted": 1, "first_principles": 0, "unknown": 0}, "largest_costs": [],
-        "ops": [{"kind": "gemm", "name": "mm", "sizes": f"m={micro * LENGTH} n={HIDDEN // tp}", "ms": gemm},
-                {"kind": "pointwise", "name": "gelu", "sizes": f"{micro}", "ms": memory_bound}],
-        "families": [{"family": f, "ms": ms, "low_ms": 0.94 * ms, "high_ms": 1.06 * ms} for f, ms in parts.items() if ms],
-        "common_error": 0.03, "notes": [],
+        "coverage": {"measured": 0, "fitted": 1, "first_principles": 0, "unknown": 0},
+        "largest_costs": [],
+        "ops": [
+            {"kind": "gemm", "name": "mm", "sizes": f"m={micro * LENGTH} n={HIDDEN // tp}", "ms": gemm},
+            {"kind": "pointwise", "name": "gelu", "sizes": f"{micro}", "ms": memory_bound},
+        ],
+        "families": [
+            {"family": f, "ms": ms, "low_ms": 0.94 * ms, "high_ms": 1.06 * ms} for f, ms in parts.items() if ms
+        ],
+        "common_error": 0.03,
+        "notes": [],
     }
     if memory > capacity:
         prediction["step"] = None

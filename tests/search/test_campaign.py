@@ -27,7 +27,7 @@ def test_pruning_finds_the_same_best(search):
             assert real.kind == outcome.OUT_OF_MEMORY or real.step_ms > best, record.detail
 
 
-def test_a_wrong_declaration_is_noticed_and_not_used(search):
+def test_wrong_declaration_is_detected_and_ignored(search):
     wrong = LAYOUTS.replace('memory_increases_with = ["micro"]', 'memory_increases_with = ["tp", "micro"]')
     everything = search(LAYOUTS, out="all", prune=False)
     result = search(wrong, out="wrong")
@@ -36,10 +36,14 @@ def test_a_wrong_declaration_is_noticed_and_not_used(search):
 
 
 def test_equal_commands_run_once_and_cluster_figures_are_simulated_again(search):
-    text = LAYOUTS.replace("[parameters]", '[parameters]\nnic = [25, 50]\nunseen = ["a", "b"]').replace(
-        'nodes = "world / 8"', 'nodes = "world / 8"\nset = { "network.nic_gbps" = "{nic}" }').replace(
-        "[flags]", '[flags]\n"--same" = "1 if unseen == \'a\' else 1"').replace("tp = { powers_of_two = [1, 8] }", "tp = [4, 8]").replace(
-        "pp = { powers_of_two = [1, 8] }", "pp = [2]").replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]')
+    text = (
+        LAYOUTS.replace("[parameters]", '[parameters]\nnic = [25, 50]\nunseen = ["a", "b"]')
+        .replace('nodes = "world / 8"', 'nodes = "world / 8"\nset = { "network.nic_gbps" = "{nic}" }')
+        .replace("[flags]", '[flags]\n"--same" = "1 if unseen == \'a\' else 1"')
+        .replace("tp = { powers_of_two = [1, 8] }", "tp = [4, 8]")
+        .replace("pp = { powers_of_two = [1, 8] }", "pp = [2]")
+        .replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]')
+    )
     result = search(text, prune=False)
     ran = [r for r in result.records if not r.reused]
     again = [r for r in result.records if r.reused == "simulated again"]
@@ -51,7 +55,7 @@ def test_equal_commands_run_once_and_cluster_figures_are_simulated_again(search)
         assert record.step_ms != fast[tuple(record.values[n] for n in ("tp", "micro", "vpp", "sp"))]
 
 
-def test_an_interrupted_search_goes_on_and_loses_nothing(search, tmp_path):
+def test_interrupted_search_continues_without_loss(search, tmp_path):
     whole = search(LAYOUTS, out="whole", prune=False)
     first = search(LAYOUTS, out="parts", prune=False, trials=100)
     assert len(first.records) == 100 and first.engine.count == 100
@@ -63,7 +67,7 @@ def test_an_interrupted_search_goes_on_and_loses_nothing(search, tmp_path):
     assert len(set(numbers)) == len(numbers)
 
 
-def test_a_larger_space_takes_over_what_was_tried(search):
+def test_larger_space_reuses_finished_trials(search):
     small = LAYOUTS.replace("max = 4", "max = 2")
     first = search(small, prune=False)
     second = search(LAYOUTS, prune=False)
@@ -72,7 +76,7 @@ def test_a_larger_space_takes_over_what_was_tried(search):
     assert second.best.goals == whole.best.goals
 
 
-def test_a_journal_cut_off_in_the_middle_is_read(search, tmp_path):
+def test_truncated_journal_is_read(search, tmp_path):
     search(LAYOUTS, prune=False, trials=20)
     journal = tmp_path / "out" / "study.journal"
     journal.write_bytes(journal.read_bytes()[:-37])
@@ -102,7 +106,7 @@ def test_two_searches_on_one_directory_are_refused(search, tmp_path):
     assert search(LAYOUTS, trials=1).records
 
 
-def test_some_other_directory_is_not_written_to(search, tmp_path):
+def test_unrelated_directory_is_not_written_to(search, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("")
     with pytest.raises(StoreError, match="not the directory of a search"):
@@ -123,16 +127,28 @@ def test_limits(search):
     assert result.engine.count == len([r for r in result.records if r.values["world"] == 32])
 
 
-@pytest.mark.parametrize("goal, more", [("tokens_per_second", ""), ("cost_per_token", ""), ("time_to_tokens", "tokens = 1e12"),
-                                        ("cost_to_tokens", "tokens = 1e12"), ("cost_per_step", "")])
+@pytest.mark.parametrize(
+    "goal, more",
+    [
+        ("tokens_per_second", ""),
+        ("cost_per_token", ""),
+        ("time_to_tokens", "tokens = 1e12"),
+        ("cost_to_tokens", "tokens = 1e12"),
+        ("cost_per_step", ""),
+    ],
+)
 def test_goals_agree_on_one_cluster(search, goal, more):
     by_time = search(LAYOUTS.replace("max = 4", "max = 2"), out="time", prune=False)
-    result = search(LAYOUTS.replace("max = 4", "max = 2") + f"[objective]\ngoal = '{goal}'\n{more}\n", out=goal, prune=False)
+    result = search(
+        LAYOUTS.replace("max = 4", "max = 2") + f"[objective]\ngoal = '{goal}'\n{more}\n", out=goal, prune=False
+    )
     assert result.best.values == by_time.best.values
 
 
 def test_several_goals_have_a_front(search):
-    result = search(LAYOUTS.replace("max = 4", "max = 2") + "[objective]\ngoal = ['step_time', 'memory']\n", prune=False)
+    result = search(
+        LAYOUTS.replace("max = 4", "max = 2") + "[objective]\ngoal = ['step_time', 'memory']\n", prune=False
+    )
     front = result.pareto
     assert front[0].values == result.best.values and len(front) > 2
     for a in front:
@@ -141,7 +157,9 @@ def test_several_goals_have_a_front(search):
 
 
 def test_a_parameter_without_effect_is_named(search):
-    text = LAYOUTS.replace("[parameters]", "[parameters]\nunread = [1, 2]").replace("[flags]", "[flags]\n'--unread' = 'unread'")
+    text = LAYOUTS.replace("[parameters]", "[parameters]\nunread = [1, 2]").replace(
+        "[flags]", "[flags]\n'--unread' = 'unread'"
+    )
     result = search(text.replace("max = 4", "max = 1"), prune=False)
     assert any(note.startswith("unread makes no difference") for note in result.notes)
     assert not any(note.startswith(("tp", "pp", "micro")) for note in result.notes)
@@ -180,16 +198,19 @@ def test_the_baseline_comes_first_and_must_be_valid(search):
         search(LAYOUTS + base.replace("micro = 1", "micro = 5"), out="bad")
 
 
-def test_a_part_of_a_step_is_not_taken_for_one(search):
-    text = LAYOUTS.replace("max = 4", "max = 1") + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
+def test_part_of_a_step_is_not_accepted_as_a_step(search):
+    text = (
+        LAYOUTS.replace("max = 4", "max = 1")
+        + "[objective]\ngoal = 'tokens_per_second'\ntokens_per_step = 'batch * 2048'\n"
+    )
     assert search(text, out="right", prune=False, trials=4).best
     wrong = search(text.replace("batch * 2048", "batch * 4096"), out="wrong", prune=False, trials=12)
     assert wrong.best is None
     assert {r.kind for r in wrong.records} <= {outcome.NO_STEP, outcome.OUT_OF_MEMORY}
-    assert any("works on 1,048,576 tokens" in r.detail for r in wrong.records)
+    assert any("detected step has 1,048,576 tokens" in r.detail for r in wrong.records)
 
 
-def test_what_nearly_fits_is_named(search, monkeypatch):
+def test_near_misses_are_reported(search, monkeypatch):
     monkeypatch.setattr(summary, "NEAR", 0.5)  # the formula's configurations lie far apart
     result = search(LAYOUTS, prune=False)
     short = {}
@@ -209,9 +230,13 @@ def test_the_directory_is_private(search, tmp_path):
     assert (tmp_path / "out").stat().st_mode & 0o077 == 0
 
 
-def test_the_error_of_a_trial_is_not_the_launchers():
+def test_error_of_a_trial_is_that_of_the_worker():
     ended = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15"
-    stuck = "maya: RUN: the job cannot go on: rank 0 waits"
-    assert outcome.first_error(f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n") == stuck.removeprefix("maya: ")
-    assert outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
+    stuck = "maya: RUN: the job deadlocks: rank 0 waits"
+    assert outcome.first_error(
+        f"{ended}\nmaya: rank 0 is a stage of a pipeline: ranks 0, 4 run\n{stuck}\n"
+    ) == stuck.removeprefix("maya: ")
+    assert (
+        outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
+    )
     assert outcome.first_error(ended) == ended

@@ -12,9 +12,23 @@ SPACE = Space.parse(LAYOUTS.encode(), pathlib.Path("space.toml"))
 
 def record(families, ops=(), gpu="a", number=0):
     step = sum(ms for ms, _ in families.values())
-    return Record(number, {}, "ok", key=str(number), goals=[step], prediction={
-        "gpu": gpu, "common_error": 0.05, "step": {"ms": step, "low_ms": 0.9 * step, "high_ms": 1.1 * step}, "op_ms": list(ops),
-        "families": [{"family": f, "ms": ms, "low_ms": ms * (1 - e), "high_ms": ms * (1 + e)} for f, (ms, e) in families.items()]})
+    return Record(
+        number,
+        {},
+        "ok",
+        key=str(number),
+        goals=[step],
+        prediction={
+            "gpu": gpu,
+            "common_error": 0.05,
+            "step": {"ms": step, "low_ms": 0.9 * step, "high_ms": 1.1 * step},
+            "op_ms": list(ops),
+            "families": [
+                {"family": f, "ms": ms, "low_ms": ms * (1 - e), "high_ms": ms * (1 + e)}
+                for f, (ms, e) in families.items()
+            ],
+        },
+    )
 
 
 def test_the_same_configuration_has_no_difference():

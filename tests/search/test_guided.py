@@ -9,10 +9,16 @@ from maya.search import enumeration, outcome, plan
 from maya.search.space import Space
 
 # More than 10,000 configurations of a transformer on 64 to 512 GPUs.
-LARGE = LAYOUTS.replace("world = 64\n", "").replace("[parameters]", "[parameters]\nworld = { powers_of_two = [64, 512] }").replace(
-    "max = 4 }", "max = 16 }").replace("choice = [1, 2]", "choice = [1, 2, 4]").replace(
-    "sp = ", "zero = [0, 1, 2]\nsp = ").replace("[flags]", "[flags]\n'--zero' = 'zero'").replace(
-    "batch = 512", "batch = 1024").replace("[cluster]", "[objective]\ngoal = 'cost_per_token'\n[cluster]")
+LARGE = (
+    LAYOUTS.replace("world = 64\n", "")
+    .replace("[parameters]", "[parameters]\nworld = { powers_of_two = [64, 512] }")
+    .replace("max = 4 }", "max = 16 }")
+    .replace("choice = [1, 2]", "choice = [1, 2, 4]")
+    .replace("sp = ", "zero = [0, 1, 2]\nsp = ")
+    .replace("[flags]", "[flags]\n'--zero' = 'zero'")
+    .replace("batch = 512", "batch = 1024")
+    .replace("[cluster]", "[objective]\ngoal = 'cost_per_token'\n[cluster]")
+)
 
 
 def truth(text):
@@ -42,7 +48,7 @@ def test_ten_thousand_configurations(search, seed):
             assert record.detail and (cost is None or cost > best)
 
 
-def test_it_goes_on_where_it_was_interrupted(search):
+def test_continues_where_it_was_interrupted(search):
     text = LARGE.replace("zero = [0, 1, 2]", "zero = [1, 2]").replace("[64, 512]", "[64, 128]")
     first = search(text, trials=30)
     assert first.engine.count == 30

@@ -50,19 +50,33 @@ def test_a_command_that_always_fails_stops_the_search(maya_search):
 
 def test_interrupt_keeps_what_is_done_and_leaves_no_process(maya_search, tmp_path):
     write(maya_search.path, PLAIN.replace("[1, 2, 4]", "[1, 2, 4, 8, 16, 32]"))
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "FAKE_SECONDS": "2", "FAKE_LOG": "log.txt"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(HERE.parents[1] / "python"),
+        "FAKE_SECONDS": "2",
+        "FAKE_LOG": "log.txt",
+    }
     words = [sys.executable, "-m", "maya.search", "space.toml", "--out", "out", "--jobs", "1"]
     # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
-    process = subprocess.Popen(words, cwd=maya_search.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(
+        words,
+        cwd=maya_search.path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     for line in process.stderr:
         if line.startswith("[2/"):
             break
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "what is done is kept" in errors
+    assert process.returncode == 130 and "finished trials are kept" in errors
     for _ in range(50):  # a process that was killed needs a moment on a busy machine
-        ours = [pid for pid in os.listdir("/proc") if pid.isdigit() and str(maya_search.path) in _working_directory(pid)]
+        ours = [
+            pid for pid in os.listdir("/proc") if pid.isdigit() and str(maya_search.path) in _working_directory(pid)
+        ]
         if not ours:
             break
         time.sleep(0.1)
@@ -83,19 +97,25 @@ def _working_directory(pid):
         return ""
 
 
-def test_a_full_disk_is_said_and_keeps_what_is_done(maya_search, tmp_path):
+def test_full_disk_is_reported_and_finished_trials_are_kept(maya_search, tmp_path):
     write(maya_search.path)
     code = ("import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000));"
             "from maya.search.__main__ import main; sys.exit(main(['space.toml', '--out', 'out', '--jobs', '1']))")
-    done = subprocess.run([sys.executable, "-c", code], cwd=maya_search.path, capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python")})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=maya_search.path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python")},
+    )
     assert done.returncode == 1 and "cannot write" in done.stderr and "Traceback" not in done.stderr, done.stderr
     again = maya_search.run("space.toml", "--out", "out", "--json")
     assert again.returncode == 0 and len(json.loads(again.stdout)["trials"]) == 3
 
 
-def test_all_trials_equal_is_said(maya_search):
+def test_equal_trials_are_reported(maya_search):
     write(maya_search.path, PLAIN.replace('["--fine"]', '["--ignores"]'))
     done = maya_search.run("space.toml", "--out", "out")
     assert done.returncode == 0 and "all trials are equal" in done.stdout

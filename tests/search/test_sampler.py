@@ -1,9 +1,12 @@
-"""Optuna's samplers: they keep to the constraints, try nothing twice, and find what exhaustive search finds or nearly so."""
+"""Optuna's samplers: they keep to the constraints, try nothing twice, and find what exhaustive search finds or nearly
+so."""
 
 import pytest
 from conftest import LAYOUTS
 
-SMALL = LAYOUTS.replace("[parameters]\ntp = { powers_of_two = [1, 8] }", "[parameters]\ntp = { powers_of_two = [1, 4] }")
+SMALL = LAYOUTS.replace(
+    "[parameters]\ntp = { powers_of_two = [1, 8] }", "[parameters]\ntp = { powers_of_two = [1, 4] }"
+)
 
 
 @pytest.mark.parametrize("method", ["random", "tpe", "cmaes"])
@@ -22,8 +25,10 @@ def test_samplers(search, method):
     assert len(again.records) >= len(result.records) + 5
 
 
-def test_a_sampler_ends_when_everything_was_tried(search):
-    text = SMALL.replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]').replace("max = 4", "max = 1")
+def test_sampler_ends_when_all_configurations_were_tried(search):
+    text = SMALL.replace('recompute = ["none", "selective", "full"]', 'recompute = ["none"]').replace(
+        "max = 4", "max = 1"
+    )
     everything = search(text, out="all", prune=False)
     result = search(text, out="tpe", method="tpe", prune=False)
     assert len(result.records) == len(everything.records) and result.best.values == everything.best.values

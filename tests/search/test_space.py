@@ -26,21 +26,21 @@ def parse(text, **more):
     (PLAIN + "[objectiv]\ngoal = 'x'\n", "space.toml:5: [objectiv] unknown table; did you mean `objective`"),
     (PLAIN + "[objective]\ngoal = 'stp_time'\n", "did you mean `step_time`"),
     (PLAIN + "[objective]\ngoal = 'time_to_tokens'\n", "needs `tokens`"),
-    (PLAIN.replace("[1, 2]", "{ powers = [1, 2] }"), "space.toml:4: [parameters] batch: wants exactly one of"),
-    (PLAIN.replace("[1, 2]", "{ integers = [5, 1] }"), "wants [lowest, highest]"),
+    (PLAIN.replace("[1, 2]", "{ powers = [1, 2] }"), "space.toml:4: [parameters] batch: must have exactly one of"),
+    (PLAIN.replace("[1, 2]", "{ integers = [5, 1] }"), "must be [lowest, highest]"),
     (PLAIN.replace("[1, 2]", "[]"), "at least one value"),
     (PLAIN.replace("[1, 2]", "[1, 1]"), "twice"),
     (PLAIN + "[derived]\na = 'b'\nb = 'a'\n", "depends on itself (a → b → a)"),
     (PLAIN + "[flags]\n'--x' = 'batch *'\n", "ends too early at column 8"),
     (PLAIN + "[limits]\nmemory_headroom = 5\n", "share below 1"),
-    (PLAIN + "[trial]\ntimeout_s = 'x'\n", "wants a number"),
+    (PLAIN + "[trial]\ntimeout_s = 'x'\n", "must be a number"),
     (PLAIN + "[baseline]\nsize = 1\n", "is no parameter"),
     (PLAIN.replace("[1, 2]", "{ choice = [1], when = 'true' }"), "has `when` but no `otherwise`"),
     ("command = ['x']\n", "has nothing to search over"),
     (PLAIN.replace("command", "comand"), "did you mean `command`"),
     (PLAIN + "constraints = 3\n", "is also"),
 ])
-def test_mistakes_are_named_with_their_place(text, words):
+def test_errors_name_the_mistake_and_its_place(text, words):
     if words == "is also":
         text, words = PLAIN + "[constants]\nbatch = 3\n", "is also in [constants]"
     with pytest.raises(SpaceError) as problem:
@@ -82,7 +82,9 @@ def test_large_spaces_are_listed_lazily():
 
 
 def test_the_smallest_conflict_is_named():
-    text = LAYOUTS.replace('constraints = [', 'constraints = ["tp < 64", "tp > 2", "micro < 100", "pp * tp == 4 and pp > 1", ')
+    text = LAYOUTS.replace(
+        "constraints = [", 'constraints = ["tp < 64", "tp > 2", "micro < 100", "pp * tp == 4 and pp > 1", '
+    )
     with pytest.raises(NoConfiguration) as problem:
         require_satisfiable(parse(text))
     lines = [line.strip() for line in str(problem.value).splitlines()[1:]]
@@ -91,8 +93,10 @@ def test_the_smallest_conflict_is_named():
         require_satisfiable(parse(LAYOUTS.replace('constraints = [', 'constraints = ["tp > 8", "pp > 1", ')))
 
 
-def test_shares_that_do_not_divide_are_no_configurations():
-    text = PLAIN.replace("[1, 2]", "[1, 2, 3, 4]") + "[derived]\nrest = '12 / (batch * 2)'\n[flags]\n'--rest' = 'rest'\n"
+def test_divisions_with_a_remainder_are_not_configurations():
+    text = (
+        PLAIN.replace("[1, 2]", "[1, 2, 3, 4]") + "[derived]\nrest = '12 / (batch * 2)'\n[flags]\n'--rest' = 'rest'\n"
+    )
     assert [c["batch"] for c in configurations(parse(text), 10)[0]] == [1, 2, 3]
 
 
@@ -119,8 +123,17 @@ nodes = "tp"
 set = { "network.nic_gbps" = "{nic}" }
 """)
     made = plan.make(space, {"tp": 2, "full": True, "way": "a", "nic": 25})
-    assert made.command(pathlib.Path("/t")) == ["torchrun", "train.py", "--config=/t/c.json", "--tp", "2", "--full", "--way=a",
-                                                "--", "{literal}"]
+    assert made.command(pathlib.Path("/t")) == [
+        "torchrun",
+        "train.py",
+        "--config=/t/c.json",
+        "--tp",
+        "2",
+        "--full",
+        "--way=a",
+        "--",
+        "{literal}",
+    ]
     assert made.environment == {"DEPTH": "4"} and made.cluster == "dgx-h100:2"
     assert made.files == {"c.json": '{"tp": 2, "full": true, "nested": {"x": 1}}'}
     absent = plan.make(space, {"tp": 1, "full": False, "way": None, "nic": 25})

@@ -29,7 +29,12 @@ def train(kind):
     config = configuration(kind)
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     with torch.device("cuda"):
-        model = (model_class[0] if isinstance(model_class, tuple) else model_class)(config).to(torch.bfloat16).cuda().train()
+        model = (
+            (model_class[0] if isinstance(model_class, tuple) else model_class)(config)
+            .to(torch.bfloat16)
+            .cuda()
+            .train()
+        )
     optimizer = torch.optim.AdamW(model.parameters())
     tokens = torch.randint(5, 100, (2, 128), device="cuda")
     for _ in range(2):
@@ -40,7 +45,9 @@ def train(kind):
 
 def own_fault(error):
     """Python's: a configuration that two layers or defaults do not make; of the device's, only that it is too large."""
-    return isinstance(error, (NotImplementedError, torch.cuda.OutOfMemoryError)) or not isinstance(error, (RuntimeError, SystemError))
+    return isinstance(error, (NotImplementedError, torch.cuda.OutOfMemoryError)) or not isinstance(
+        error, (RuntimeError, SystemError)
+    )
 
 
 sweep("models", ((kind, kind) for kind in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)), train, own_fault, at_least=100)

@@ -1,4 +1,5 @@
-"""Runs the sweeps: what others wrote, each operator or model a step or two. Nothing may fail, be unimplemented or unknown."""
+"""Runs the sweeps: what others wrote, each operator or model a step or two. Nothing may fail, be unimplemented or
+unknown."""
 
 import argparse
 import json
@@ -20,10 +21,28 @@ options = parser.parse_args()
 
 
 def one_of_each_capability():
-    listed = json.loads(subprocess.run([options.maya, "gpus", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = json.loads(
+        subprocess.run([options.maya, "gpus", "--json"], capture_output=True, text=True, check=True).stdout
+    )
     code = "import torch; torch.zeros(1, device='cuda'); print(*torch.cuda.get_arch_list())"
-    archs = subprocess.run([options.maya, "run", "--no-predict", "--cluster", listed[0]["name"], "--out",
-                            tempfile.mkdtemp(), "--", sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    archs = subprocess.run(
+        [
+            options.maya,
+            "run",
+            "--no-predict",
+            "--cluster",
+            listed[0]["name"],
+            "--out",
+            tempfile.mkdtemp(),
+            "--",
+            sys.executable,
+            "-c",
+            code,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     built = [int(a.removeprefix("sm_")) for a in archs.stdout.split() if a.removeprefix("sm_").isdigit()]
     found = {}
     for gpu in listed:
@@ -36,10 +55,28 @@ def one_of_each_capability():
 def sweep(name, gpu):
     with tempfile.TemporaryDirectory() as folder:
         run = f"{folder}/run"
-        done = subprocess.run([options.maya, "run", "--cluster", gpu, "--no-predict", "--out", run, "--",
-                               sys.executable, "-W", "ignore", str(HERE / f"{name}.py")], stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [
+                options.maya,
+                "run",
+                "--cluster",
+                gpu,
+                "--no-predict",
+                "--out",
+                run,
+                "--",
+                sys.executable,
+                "-W",
+                "ignore",
+                str(HERE / f"{name}.py"),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         print(f"== {name} on {gpu}\n{done.stdout}", end="")
-        answer = subprocess.run([options.maya, "predict", run, "--steps", "1", "--json"], capture_output=True, text=True)
+        answer = subprocess.run(
+            [options.maya, "predict", run, "--steps", "1", "--json"], capture_output=True, text=True
+        )
     coverage = json.loads(answer.stdout)["coverage"] if answer.returncode == 0 else {}
     strange = [k["name"] for k in coverage.get("unknown_kernels", ())] + [
         c["name"] for c in coverage.get("unimplemented_calls", ())]

@@ -20,5 +20,8 @@ def sweep(what, cases, train, own_fault=lambda error: False, at_least=1):
                 failed += 1
                 print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
         torch.cuda.empty_cache()
-    print(f"{ran} {what} trained, {failed} failed" + (f"; {len(refused)} left out: {' '.join(refused)}" if refused else ""))
+    print(
+        f"{ran} {what} trained, {failed} failed"
+        + (f"; {len(refused)} left out: {' '.join(refused)}" if refused else "")
+    )
     sys.exit(failed > 0 or ran < at_least)

@@ -6,7 +6,9 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compr
 from torch.nn.parallel import DistributedDataParallel
 
 job = start()
-model = DistributedDataParallel(Transformer().to(job.device), device_ids=[job.device.index], gradient_as_bucket_view=True)
+model = DistributedDataParallel(
+    Transformer().to(job.device), device_ids=[job.device.index], gradient_as_bucket_view=True
+)
 model.register_comm_hook(None, bf16_compress_hook)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 for step in range(4):

@@ -51,8 +51,20 @@ def liger(job: Job, args) -> None:
     from liger_kernel.transformers import apply_liger_kernel_to_llama
     from transformers import LlamaConfig, LlamaForCausalLM
     apply_liger_kernel_to_llama()
-    model = LlamaForCausalLM(LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=2, num_attention_heads=8,
-                                         num_key_value_heads=4, vocab_size=8192)).to(job.device).bfloat16()
+    model = (
+        LlamaForCausalLM(
+            LlamaConfig(
+                hidden_size=512,
+                intermediate_size=1376,
+                num_hidden_layers=2,
+                num_attention_heads=8,
+                num_key_value_heads=4,
+                vocab_size=8192,
+            )
+        )
+        .to(job.device)
+        .bfloat16()
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     for _ in range(4):
         tokens, _ = tokens_for(job, 4, 512, 8192)
@@ -67,13 +79,19 @@ def xformers(job: Job, args) -> None:
     class Block(torch.nn.Module):
         def __init__(self, width: int = 512):
             super().__init__()
-            self.norm, self.qkv, self.out = torch.nn.LayerNorm(width), torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+            self.norm, self.qkv, self.out = (
+                torch.nn.LayerNorm(width),
+                torch.nn.Linear(width, 3 * width),
+                torch.nn.Linear(width, width),
+            )
             self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
 
         def forward(self, x):
             b, n, w = x.shape
             q, k, v = self.qkv(self.norm(x)).view(b, n, 3, w // 64, 64).unbind(2)
-            x = x + self.out(ops.memory_efficient_attention(q, k, v, attn_bias=ops.LowerTriangularMask()).reshape(b, n, w))
+            x = x + self.out(
+                ops.memory_efficient_attention(q, k, v, attn_bias=ops.LowerTriangularMask()).reshape(b, n, w)
+            )
             return x + self.down(torch.nn.functional.gelu(self.up(x)))
 
     model = torch.nn.Sequential(*(Block() for _ in range(2))).to(job.device).bfloat16()

@@ -22,14 +22,30 @@ def collate(rows: list[torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def main() -> None:
-    model = ComposerMPTCausalLM(loss_fn="torch_crossentropy", use_train_metrics=False, d_model=512, n_heads=8, n_layers=4,
-                                expansion_ratio=4, max_seq_len=LENGTH, vocab_size=VOCABULARY,
-                                attn_config={"attn_impl": "torch"})
+    model = ComposerMPTCausalLM(
+        loss_fn="torch_crossentropy",
+        use_train_metrics=False,
+        d_model=512,
+        n_heads=8,
+        n_layers=4,
+        expansion_ratio=4,
+        max_seq_len=LENGTH,
+        vocab_size=VOCABULARY,
+        attn_config={"attn_impl": "torch"},
+    )
     several = int(os.environ.get("WORLD_SIZE", 1)) > 1
     data = DataLoader(list(torch.randint(VOCABULARY, (64, LENGTH))), batch_size=4, collate_fn=collate)
-    trainer = Trainer(model=model, train_dataloader=data, optimizers=DecoupledAdamW(model.parameters(), lr=1e-4),
-                      max_duration="6ba", device="gpu", precision="amp_bf16", device_train_microbatch_size=2,
-                      parallelism_config={"fsdp": {"sharding_strategy": "FULL_SHARD"}} if several else None, progress_bar=False)
+    trainer = Trainer(
+        model=model,
+        train_dataloader=data,
+        optimizers=DecoupledAdamW(model.parameters(), lr=1e-4),
+        max_duration="6ba",
+        device="gpu",
+        precision="amp_bf16",
+        device_train_microbatch_size=2,
+        parallelism_config={"fsdp": {"sharding_strategy": "FULL_SHARD"}} if several else None,
+        progress_bar=False,
+    )
     trainer.fit()
     print("done", flush=True)
 

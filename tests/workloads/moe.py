@@ -42,7 +42,9 @@ class Experts(nn.Module):
         out = torch._grouped_mm(hidden, self.down.bfloat16(), offs=offsets)
         back = torch.empty_like(out).index_copy(0, by_expert, out)
         home = all_to_all_single(back.new_empty(routed.shape[0], flat.shape[1]), back, send, receive)
-        result = torch.zeros_like(flat).index_add(0, order // self.top, (home * weights.flatten()[order, None]).to(flat.dtype))
+        result = torch.zeros_like(flat).index_add(
+            0, order // self.top, (home * weights.flatten()[order, None]).to(flat.dtype)
+        )
         return result.view_as(x)
 
 

@@ -28,7 +28,10 @@ def graphs():
             x, edges, _, batch, _, _ = self.again(x, edges, None, batch)
             return self.head(global_mean_pool(self.third(x, edges).relu(), batch, 32))
 
-    made = [Data(x=torch.randn(40, 64), edge_index=torch.randint(0, 40, (2, 160)), y=torch.tensor([i % 4])) for i in range(32)]
+    made = [
+        Data(x=torch.randn(40, 64), edge_index=torch.randint(0, 40, (2, 160)), y=torch.tensor([i % 4]))
+        for i in range(32)
+    ]
     batch = Batch.from_data_list(made).to("cuda")
     return Net().cuda(), lambda m: F.cross_entropy(m(batch), batch.y)
 

@@ -62,7 +62,9 @@ def problems(workload: Workload, run: pathlib.Path) -> list[str]:
             found.append(f"throughput {rate.get('per_step')} {rate.get('unit')} a step, expected {workload.throughput}")
     calls = prediction["coverage"]["unimplemented_calls"]
     if calls:
-        found.append("unimplemented: " + ", ".join(str(c.get("name", c)) if isinstance(c, dict) else str(c) for c in calls))
+        found.append(
+            "unimplemented: " + ", ".join(str(c.get("name", c)) if isinstance(c, dict) else str(c) for c in calls)
+        )
     if prediction["world_size"] != world:
         found.append(f"world_size {prediction['world_size']}, not {world}")
     step = prediction["step"]
@@ -130,14 +132,19 @@ def main() -> int:
     unknown = set(args.names) - {w.name for w in WORKLOADS}
     if unknown:
         parser.error(f"no workload {', '.join(sorted(unknown))}")
-    chosen = [w for w in WORKLOADS if (w.name in args.names if args.names else args.set == "all" or getattr(w, args.set))]
+    chosen = [
+        w for w in WORKLOADS if (w.name in args.names if args.names else args.set == "all" or getattr(w, args.set))
+    ]
     runs = pathlib.Path(args.out or tempfile.mkdtemp(prefix="maya-workloads-"))
     runs.mkdir(parents=True, exist_ok=True)
     failed = 0
     for workload in chosen:
         state, seconds, words = run_one(workload, runs, args.maya, args.patience)
         failed += state == "FAIL"
-        print(f"{state:4}  {workload.name:30} {workload.ranks * workload.nodes:3} ranks {seconds:6.1f} s  {words}", flush=True)
+        print(
+            f"{state:4}  {workload.name:30} {workload.ranks * workload.nodes:3} ranks {seconds:6.1f} s  {words}",
+            flush=True,
+        )
     print(f"{len(chosen) - failed} of {len(chosen)} workloads passed or were skipped")
     if failed:
         print(f"recordings and output: {runs}")

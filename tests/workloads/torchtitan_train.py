@@ -17,7 +17,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 def assets(folder: pathlib.Path) -> list[str]:
     """The tokenizer and the data set its repository keeps under tests/assets, which the wheel leaves out."""
     words = [f"w{i}" for i in range(2040)]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(["<unk>", "<s>", "</s>", *words])}, "<unk>"))
+    tokenizer = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate(["<unk>", "<s>", "</s>", *words])}, "<unk>")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     (folder / "tokenizer").mkdir()
     tokenizer.save(str(folder / "tokenizer" / "tokenizer.json"))

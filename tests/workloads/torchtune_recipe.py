@@ -56,12 +56,26 @@ def main() -> None:
     output = tempfile.mkdtemp()
     lora = "lora" in configuration
     sizes = [f"model.{name}={value}" for name, value in SIZES.items()]
-    sys.argv = [recipe, "--config", str(root / "configs" / f"{configuration}.yaml"), f"output_dir={output}",
-                "tokenizer._component_=torchtune_recipe.Tokenizer", "~tokenizer.path", "~tokenizer.max_seq_len",
-                f"model._component_=torchtune.models.llama3_2.{'lora_llama3_2' if lora else 'llama3_2'}", *sizes,
-                "checkpointer._component_=torchtune_recipe.Checkpointer", "~checkpointer.checkpoint_dir",
-                "~checkpointer.checkpoint_files", "~checkpointer.model_type", "dataset._component_=torchtune_recipe.Text",
-                "max_steps_per_epoch=4", "gradient_accumulation_steps=2", "seed=1", *rest]
+    sys.argv = [
+        recipe,
+        "--config",
+        str(root / "configs" / f"{configuration}.yaml"),
+        f"output_dir={output}",
+        "tokenizer._component_=torchtune_recipe.Tokenizer",
+        "~tokenizer.path",
+        "~tokenizer.max_seq_len",
+        f"model._component_=torchtune.models.llama3_2.{'lora_llama3_2' if lora else 'llama3_2'}",
+        *sizes,
+        "checkpointer._component_=torchtune_recipe.Checkpointer",
+        "~checkpointer.checkpoint_dir",
+        "~checkpointer.checkpoint_files",
+        "~checkpointer.model_type",
+        "dataset._component_=torchtune_recipe.Text",
+        "max_steps_per_epoch=4",
+        "gradient_accumulation_steps=2",
+        "seed=1",
+        *rest,
+    ]
     runpy.run_path(str(root / f"{recipe}.py"), run_name="__main__")
     print("done", flush=True)
 

@@ -39,7 +39,11 @@ assert (x > 3).nonzero().flatten().tolist() == [1, 2]
 assert torch.stack([x, x]).nonzero().tolist()[4] == [1, 0]
 assert x[x > 3].tolist() == [9, 4]
 assert torch.zeros(4, dtype=torch.long, device=job.device).scatter_(0, known(2), 5).tolist() == [0, 0, 5, 0]
-assert torch.zeros(3, dtype=torch.long, device=job.device).index_add_(0, known(1, 1, 2), known(1, 2, 3)).tolist() == [0, 3, 3]
+assert torch.zeros(3, dtype=torch.long, device=job.device).index_add_(0, known(1, 1, 2), known(1, 2, 3)).tolist() == [
+    0,
+    3,
+    3,
+]
 assert known(3, 1, 3).unique().tolist() == [1, 3]
 assert nn.functional.one_hot(x, 10).sum(0).tolist() == [0, 1, 0, 1, 1, 0, 0, 0, 0, 1]
 assert torch.arange(3, device=job.device).repeat_interleave(known(1, 2, 1)).tolist() == [0, 1, 1, 2]

@@ -21,7 +21,8 @@ class Workload:
     cluster: str = "dgx-h100"
     test: bool = False                # also in `make test`
     cuda12: bool = False              # in `make test` with the torch of .venv-cuda12
-    needs: tuple[str, ...] = ()       # packages, a program on PATH ("program:nvcc"), the CUDA torch is built for ("cuda:12")
+    # packages, a program on PATH ("program:nvcc"), the CUDA torch is built for ("cuda:12")
+    needs: tuple[str, ...] = ()
     timeout: int = 300
     plain: bool = False               # the command is complete by itself
     nodes: int = 1
@@ -37,13 +38,21 @@ WORKLOADS = [
     Workload("gpt-compile-max-autotune", GPT + " --steps 12 --compile max-autotune", timeout=900),
     Workload("gpt-expandable-segments", GPT, environment={"PYTORCH_ALLOC_CONF": "expandable_segments:True"}),
     Workload("resnet50", "vision.py --model resnet50", needs=("torchvision",)),
-    Workload("resnet50-nhwc-benchmark-amp", "vision.py --model resnet50 --channels-last --benchmark --amp",
-             needs=("torchvision",), test=True, throughput=("images", 32)),
+    Workload(
+        "resnet50-nhwc-benchmark-amp",
+        "vision.py --model resnet50 --channels-last --benchmark --amp",
+        needs=("torchvision",),
+        test=True,
+        throughput=("images", 32),
+    ),
     Workload("resnet50-benchmark", "vision.py --model resnet50 --benchmark", needs=("torchvision",)),
     Workload("resnet50-nhwc", "vision.py --model resnet50 --channels-last", needs=("torchvision",)),
     Workload("efficientnet", "vision.py --model efficientnet_b0", needs=("torchvision",)),
-    Workload("efficientnet-timm-nhwc-amp", "vision.py --package timm --model efficientnet_b0 --channels-last --amp",
-             needs=("timm", "torchvision")),
+    Workload(
+        "efficientnet-timm-nhwc-amp",
+        "vision.py --package timm --model efficientnet_b0 --channels-last --amp",
+        needs=("timm", "torchvision"),
+    ),
     Workload("timm-vit", "vision.py --package timm --model vit_small_patch16_224 --amp", needs=("timm", "torchvision")),
     Workload("lstm", "lstm.py", test=True),
     Workload("ddp", GPT, ranks=2, test=True, throughput=("tokens", 2 * 4 * 1024)),
@@ -70,34 +79,71 @@ WORKLOADS = [
     Workload("hf-llama", "hugging_face.py --model llama", cluster="h100-sxm", needs=("transformers", "accelerate")),
     Workload("hf-bert", "hugging_face.py --model bert", cluster="h100-sxm", needs=("transformers", "accelerate")),
     Workload("hf-vit", "hugging_face.py --model vit", cluster="h100-sxm", needs=("transformers", "accelerate")),
-    Workload("hf-llama-accelerate", "accelerate launch --num_processes 2 --num_machines 1 --multi_gpu "
-             "--mixed_precision bf16 --dynamo_backend no tests/workloads/hugging_face.py --model llama",
-             ranks=2, plain=True, needs=("transformers", "accelerate")),
+    Workload(
+        "hf-llama-accelerate",
+        "accelerate launch --num_processes 2 --num_machines 1 --multi_gpu "
+        "--mixed_precision bf16 --dynamo_backend no tests/workloads/hugging_face.py --model llama",
+        ranks=2,
+        plain=True,
+        needs=("transformers", "accelerate"),
+    ),
     Workload("lightning", "lightning_fit.py", needs=("lightning",)),
     Workload("lightning-ddp", "lightning_fit.py --devices 2", ranks=2, plain=False, needs=("lightning",)),
     Workload("litgpt", "litgpt_pretrain.py small-llama", needs=("litgpt",), timeout=600),
     Workload("litgpt-fsdp", "litgpt_pretrain.py small-llama --devices 2", ranks=2, needs=("litgpt",), timeout=600),
     Workload("graph-pooling", "research.py graphs", needs=("torch_geometric",)),
     Workload("open-clip", "research.py clip", needs=("open_clip",)),
-    Workload("torchtune-lora", "torchtune_recipe.py lora_finetune_distributed llama3_2/1B_lora", ranks=2, needs=("torchtune",)),
-    Workload("torchtune-full", "torchtune_recipe.py full_finetune_distributed llama3_2/1B_full", ranks=2, needs=("torchtune",)),
+    Workload(
+        "torchtune-lora",
+        "torchtune_recipe.py lora_finetune_distributed llama3_2/1B_lora",
+        ranks=2,
+        needs=("torchtune",),
+    ),
+    Workload(
+        "torchtune-full",
+        "torchtune_recipe.py full_finetune_distributed llama3_2/1B_full",
+        ranks=2,
+        needs=("torchtune",),
+    ),
     Workload("llm-foundry-mpt", "llm_foundry_mpt.py", ranks=2, needs=("llmfoundry",), timeout=600),
     # Packages: each with its own training loop, engine or kernels.
-    Workload("deepspeed-zero1", "deepspeed --num_gpus 2 tests/workloads/deepspeed_zero.py --stage 1", ranks=2, plain=True,
-             needs=("deepspeed",)),
+    Workload(
+        "deepspeed-zero1",
+        "deepspeed --num_gpus 2 tests/workloads/deepspeed_zero.py --stage 1",
+        ranks=2,
+        plain=True,
+        needs=("deepspeed",),
+    ),
     Workload("deepspeed-zero2-accumulate", "deepspeed_zero.py --stage 2 --accumulate 2", ranks=2, needs=("deepspeed",)),
     Workload("deepspeed-zero3", "deepspeed_zero.py --stage 3", ranks=2, needs=("deepspeed",)),
     Workload("deepspeed-offload", "deepspeed_zero.py --stage 2 --offload", ranks=2, needs=("deepspeed",), timeout=900),
     Workload("megatron-tp", "megatron_gpt.py --tp 2 --distributed-optimizer", ranks=4, needs=("megatron",)),
     Workload("megatron-pp", "megatron_gpt.py --pp 2", ranks=2, needs=("megatron",)),
-    Workload("megatron-moe", "megatron_gpt.py --experts 4 --ep 2 --distributed-optimizer", ranks=2, needs=("megatron",)),
-    Workload("megatron-te", "megatron_gpt.py --engine te --tp 2 --sequence --distributed-optimizer", ranks=4,
-             needs=("megatron", "transformer_engine")),
-    Workload("torchtitan-llama3", "torchtitan_train.py --module llama3 --config llama3_debugmodel --training.steps 4 "
-             "--training.seq_len 512", ranks=2, needs=("torchtitan",), timeout=600),
-    Workload("hf-trainer-fsdp", "accelerate launch --num_processes 2 --num_machines 1 --use_fsdp --fsdp_version 2 "
-             "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP --mixed_precision bf16 --dynamo_backend no "
-             "tests/workloads/hf_trainer.py", ranks=2, plain=True, needs=("transformers", "accelerate")),
+    Workload(
+        "megatron-moe", "megatron_gpt.py --experts 4 --ep 2 --distributed-optimizer", ranks=2, needs=("megatron",)
+    ),
+    Workload(
+        "megatron-te",
+        "megatron_gpt.py --engine te --tp 2 --sequence --distributed-optimizer",
+        ranks=4,
+        needs=("megatron", "transformer_engine"),
+    ),
+    Workload(
+        "torchtitan-llama3",
+        "torchtitan_train.py --module llama3 --config llama3_debugmodel --training.steps 4 --training.seq_len 512",
+        ranks=2,
+        needs=("torchtitan",),
+        timeout=600,
+    ),
+    Workload(
+        "hf-trainer-fsdp",
+        "accelerate launch --num_processes 2 --num_machines 1 --use_fsdp --fsdp_version 2 "
+        "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP --mixed_precision bf16 --dynamo_backend no "
+        "tests/workloads/hf_trainer.py",
+        ranks=2,
+        plain=True,
+        needs=("transformers", "accelerate"),
+    ),
     Workload("hf-trainer-deepspeed", "hf_trainer.py --deepspeed 3", ranks=2, needs=("transformers", "deepspeed")),
     Workload("trl-sft-lora", "trl_sft.py --lora", cluster="h100-sxm", needs=("trl", "peft")),
     Workload("diffusers-unet", "diffusers_unet.py", needs=("diffusers",)),
@@ -111,7 +157,9 @@ WORKLOADS = [
     Workload("torchrec-dlrm", "dlrm.py", needs=("torchrec",)),
     Workload("jax", "jax_mlp.py", cluster="h100-sxm", needs=("jax",), timeout=600),
     Workload("jax-sharded", "jax_sharded.py --devices 2", needs=("jax",), timeout=900),
-    Workload("cuda-program", "tests/workloads/cuda_program/build_and_run.sh", plain=True, needs=("program:nvcc",), test=True),
+    Workload(
+        "cuda-program", "tests/workloads/cuda_program/build_and_run.sh", plain=True, needs=("program:nvcc",), test=True
+    ),
     Workload("values", "values.py", test=True),
     Workload("values-ranks", "values.py", ranks=3, test=True),
 ]

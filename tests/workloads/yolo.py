@@ -19,7 +19,9 @@ def dataset(folder: pathlib.Path) -> pathlib.Path:
         (folder / "images" / part).mkdir(parents=True)
         (folder / "labels" / part).mkdir(parents=True)
         for i in range(count):
-            Image.fromarray(random.integers(0, 255, (160, 160, 3), dtype=np.uint8)).save(folder / f"images/{part}/{i}.png")
+            Image.fromarray(random.integers(0, 255, (160, 160, 3), dtype=np.uint8)).save(
+                folder / f"images/{part}/{i}.png"
+            )
             boxes = random.random((4, 4)) * 0.3 + 0.2
             (folder / f"labels/{part}/{i}.txt").write_text(
                 "\n".join(f"{random.integers(0, 4)} " + " ".join(f"{x:.4f}" for x in box) for box in boxes))
@@ -35,8 +37,21 @@ def main() -> None:
     args = parser.parse_args()
     from ultralytics import YOLO
     with tempfile.TemporaryDirectory() as folder:
-        YOLO(args.model).train(data=str(dataset(pathlib.Path(folder))), epochs=2, imgsz=160, batch=4, device=0, workers=0,
-                               project=folder, plots=False, val=False, amp=args.amp, nbs=4, save=False, verbose=False)
+        YOLO(args.model).train(
+            data=str(dataset(pathlib.Path(folder))),
+            epochs=2,
+            imgsz=160,
+            batch=4,
+            device=0,
+            workers=0,
+            project=folder,
+            plots=False,
+            val=False,
+            amp=args.amp,
+            nbs=4,
+            save=False,
+            verbose=False,
+        )
     print("done", flush=True)
 
 

@@ -53,7 +53,9 @@ def read(path: pathlib.Path, known_workloads: set[str]) -> list[Environment]:
         environment.workloads = [w for w in expanded(environment, sets, path) if w not in left_out]
         strangers = {*environment.workloads, *environment.obstacles, *left_out} - known_workloads
         if strangers:
-            raise Mistake(f"{path}: {environment.name} names {', '.join(sorted(strangers))}, not in tests/workloads/workloads.py")
+            raise Mistake(
+                f"{path}: {environment.name} names {', '.join(sorted(strangers))}, not in tests/workloads/workloads.py"
+            )
         environments.append(environment)
     names = [e.name for e in environments]
     for environment in environments:

@@ -54,9 +54,11 @@ def row(name: str, result: dict | None, obstacle: str) -> str:
     else:
         a100 = approximate + milliseconds(second.get("step_ms")) if second else "–"
     runs = "yes" + (f"; {words(obstacle, 600)}" if obstacle else "")
-    return (f"| {name} | {runs} | {', '.join(calls[:6]) or '0'}{f' and {len(calls) - 6} more' if len(calls) > 6 else ''} "
-            f"| {100 * first.get('unknown', 0):.1f} % | {a100} | {milliseconds(first.get('step_ms'))} "
-            f"| {first.get('private_bytes', 0) / 2**20:,.0f} MiB | {first.get('host_seconds', 0):.0f} s |")
+    return (
+        f"| {name} | {runs} | {', '.join(calls[:6]) or '0'}{f' and {len(calls) - 6} more' if len(calls) > 6 else ''} "
+        f"| {100 * first.get('unknown', 0):.1f} % | {a100} | {milliseconds(first.get('step_ms'))} "
+        f"| {first.get('private_bytes', 0) / 2**20:,.0f} MiB | {first.get('host_seconds', 0):.0f} s |"
+    )
 
 
 def versions_of(environment: Environment, versions: dict[str, str]) -> str:
@@ -79,11 +81,19 @@ def section(environment: Environment, state: dict) -> str:
     lines += [about + ("." if not environment.note else f". {environment.note}."), ""]
     if state.get("error"):
         lines += [f"**The environment could not be created**: {words(state['error'], 400)}.", ""]
-    lines += ["| workload | runs | unimplemented | unknown | step a100 | step h100 | memory | host |", "|---|---|---|---|---|---|---|---|"]
-    lines += [row(name, state["results"].get(name), environment.obstacles.get(name, "")) for name in environment.workloads]
+    lines += [
+        "| workload | runs | unimplemented | unknown | step a100 | step h100 | memory | host |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        row(name, state["results"].get(name), environment.obstacles.get(name, "")) for name in environment.workloads
+    ]
     if state.get("same"):
         lines += ["", f"Against {environment.same_as}, op by op:", ""]
-        lines += [f"- {name}: {'' if same else '**different**: '}{words(text)}" for name, (same, text) in state["same"].items()]
+        lines += [
+            f"- {name}: {'' if same else '**different**: '}{words(text)}"
+            for name, (same, text) in state["same"].items()
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -120,7 +130,9 @@ def overview(environments: list[Environment], states: dict[str, dict]) -> str:
         good = [w for w in environment.workloads if w in results and healthy(results[w])]
         bad = [w for w in environment.workloads if w not in good]
         different = [w for w, (same, _) in state.get("same", {}).items() if not same]
-        missing = ", ".join(w if w in results or w in environment.obstacles else f"{w} (not tried)" for w in bad) + (f"; op stream of {', '.join(different)}" if different else "")
+        missing = ", ".join(w if w in results or w in environment.obstacles else f"{w} (not tried)" for w in bad) + (
+            f"; op stream of {', '.join(different)}" if different else ""
+        )
         lines.append(f"| [{environment.name}](#{anchor(environment.name)}) | {environment.python} "
                      f"| {len(good)} of {len(environment.workloads)} | {words(state.get('error') or missing)} |")
     return "\n".join(lines) + "\n"

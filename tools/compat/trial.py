@@ -87,12 +87,21 @@ def run_on(cluster: str, workload: Workload, environment: Environment, venv: pat
     """One `maya run`. The result's `state` is ran, failed or slow; `words` say why it failed."""
     log = out.with_suffix(".log")
     log.parent.mkdir(parents=True, exist_ok=True)
-    surroundings = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")}
-    surroundings.update(MAYA_LOG="warn", PATH=f"{venv / 'bin'}:{surroundings.get('PATH', '/usr/bin:/bin')}",
-                        VIRTUAL_ENV=str(venv), TRITON_CACHE_DIR=str(venv / "cache/triton"),
-                        TORCHINDUCTOR_CACHE_DIR=str(venv / "cache/inductor"), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
-                        TORCH_EXTENSIONS_DIR=str(venv / "cache/extensions"))
-    for lock in (venv / "cache/extensions").glob("**/lock"):  # of a run that was stopped while it built one: others would wait
+    surroundings = {
+        k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "LD_PRELOAD")
+    }
+    surroundings.update(
+        MAYA_LOG="warn",
+        PATH=f"{venv / 'bin'}:{surroundings.get('PATH', '/usr/bin:/bin')}",
+        VIRTUAL_ENV=str(venv),
+        TRITON_CACHE_DIR=str(venv / "cache/triton"),
+        TORCHINDUCTOR_CACHE_DIR=str(venv / "cache/inductor"),
+        HF_HUB_OFFLINE="1",
+        TOKENIZERS_PARALLELISM="false",
+        TORCH_EXTENSIONS_DIR=str(venv / "cache/extensions"),
+    )
+    # of a run that was stopped while it built one: others would wait
+    for lock in (venv / "cache/extensions").glob("**/lock"):
         lock.unlink()
     surroundings.update(workload.environment)
     surroundings.update(environment.variables)
@@ -101,8 +110,13 @@ def run_on(cluster: str, workload: Workload, environment: Environment, venv: pat
     before = os.times()
     with log.open("w") as output:
         process = subprocess.Popen(
-            [str(maya), "run", "--cluster", cluster, "--out", str(out), "--", *command_of(workload, venv / "bin")], cwd=ROOT,
-            env=surroundings, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            [str(maya), "run", "--cluster", cluster, "--out", str(out), "--", *command_of(workload, venv / "bin")],
+            cwd=ROOT,
+            env=surroundings,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         watch = Watch(process.pid)
         watch.start()
         try:
@@ -119,8 +133,14 @@ def run_on(cluster: str, workload: Workload, environment: Environment, venv: pat
             watch.done.set()
             watch.join()
     after = os.times()
-    result = {"seconds": round(time.monotonic() - began, 1), "private_bytes": watch.peak, "cluster": cluster,
-              "host_seconds": round(after.children_user - before.children_user + after.children_system - before.children_system, 1)}
+    result = {
+        "seconds": round(time.monotonic() - began, 1),
+        "private_bytes": watch.peak,
+        "cluster": cluster,
+        "host_seconds": round(
+            after.children_user - before.children_user + after.children_system - before.children_system, 1
+        ),
+    }
     if code is None:
         return {**result, "state": "slow", "words": f"not done after {limit:.0f} s"}
     if code:
@@ -147,7 +167,9 @@ def summary(prediction: dict) -> dict:
 def repredict(run: pathlib.Path, cluster: str, maya: pathlib.Path) -> dict:
     """The recording on another GPU, without running again."""
     out = run / f"prediction-{cluster}.json"
-    done = subprocess.run([str(maya), "predict", str(run), "--cluster", cluster, "--out", str(out)], capture_output=True, text=True)
+    done = subprocess.run(
+        [str(maya), "predict", str(run), "--cluster", cluster, "--out", str(out)], capture_output=True, text=True
+    )
     if done.returncode:
         return {"state": "failed", "words": done.stderr.strip()[-200:], "cluster": cluster}
     return {"state": "ran", "words": "", "cluster": cluster, **summary(json.loads(out.read_text()))}

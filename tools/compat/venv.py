@@ -58,7 +58,9 @@ class Venvs:
         (path / "packages.txt").write_text("\n".join(wanted) + "\n")
         self.uv("pip", "install", "--quiet", "--no-deps", "--python", python, "-r", str(path / "packages.txt"))
         if environment.bare:
-            self.uv("pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--python", python, *environment.bare)
+            self.uv(
+                "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--python", python, *environment.bare
+            )
         (path / "inputs").write_text(self.inputs(environment))
 
     def versions(self, environment: Environment) -> dict[str, str]:
@@ -73,8 +75,11 @@ class Venvs:
         program = self.uv_directory / "bin" / "uv"
         if not program.exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(self.uv_directory)], check=True)
-            done = subprocess.run([str(self.uv_directory / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", "uv"],
-                                  capture_output=True, text=True)
+            done = subprocess.run(
+                [str(self.uv_directory / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", "uv"],
+                capture_output=True,
+                text=True,
+            )
             if done.returncode:
                 raise Failed(f"pip could not install uv: {last_line(done.stderr)}")
         surroundings = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH", "LD_PRELOAD")}
@@ -100,8 +105,9 @@ def find_python(version: str) -> str | None:
         candidates.append(sys.executable)
     for candidate in candidates:
         if candidate:
-            done = subprocess.run([candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True,
-                                  text=True)
+            done = subprocess.run(
+                [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True
+            )
             if done.returncode == 0 and done.stdout.strip() == version:
                 return candidate
     return None

@@ -39,15 +39,22 @@ def main():
                      if library.soname in function.sonames.split(";")]
         manual = [function.function for function in functions if function.treatment == "manual"]
         missing = [name for name in manual if name not in strong]
-        extra = [function.function for function in functions if function.treatment != "manual" and function.function in strong]
+        extra = [
+            function.function
+            for function in functions
+            if function.treatment != "manual" and function.function in strong
+        ]
         unlisted[library.library].update(extra)
         faults += len(missing) + (0 if args.fix else len(extra))
         if missing or args.count:
             print(f"{library.soname}: {len(missing)} of {len(manual)} manual functions have no body"
                   + ("" if args.count else ": " + " ".join(missing)))
         if extra and not args.fix:
-            print(f"{library.soname}: {len(extra)} bodies that spec/{library.library}.csv does not call manual (check.py --fix)"
-                  + ("" if args.count else ": " + " ".join(extra)))
+            print(
+                f"{library.soname}: {len(extra)} bodies that spec/{library.library}.csv does not call manual "
+                "(check.py --fix)"
+                + ("" if args.count else ": " + " ".join(extra))
+            )
     if args.fix:
         for library, names in unlisted.items():
             functions = read_functions(args.spec, library)

@@ -43,7 +43,9 @@ def _read(data):
     entry_size, count = struct.unpack_from("<HH", data, 0x3A)
     sections = []
     for index in range(count):
-        _, kind, _, _, offset, size, link, info = struct.unpack_from("<IIQQQQII", data, section_offset + index * entry_size)
+        _, kind, _, _, offset, size, link, info = struct.unpack_from(
+            "<IIQQQQII", data, section_offset + index * entry_size
+        )
         sections.append((kind, offset, size, link, info))
 
     def strings(link):

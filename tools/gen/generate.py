@@ -65,8 +65,10 @@ def stubs(spec, soname, out):
     ]
     for function in functions:
         if bad_treatment(function.treatment):
-            raise SystemExit(f"spec/{library.library}.csv: {function.function}: '{function.treatment}' is not a treatment; "
-                             "expected manual, success, unsupported, value:<n> or data:<bytes>")
+            raise SystemExit(
+                f"spec/{library.library}.csv: {function.function}: '{function.treatment}' is not a treatment; "
+                "expected manual, success, unsupported, value:<n> or data:<bytes>"
+            )
     marker = "maya_emulates_" + "".join(c if c.isalnum() else "_" for c in soname)
     lines = [f"// Generated from spec/{library.library}.csv for {soname}.",
              f'#define MAYA_SHIM_LIBRARY "{library.library}"', '#include "shim/stub.h"', "",
@@ -82,8 +84,11 @@ def stubs(spec, soname, out):
 
 
 def entry_points(spec, out):
-    lines = ["// Generated from spec/driver_versions.csv. MAYA_DRIVER_ENTRY(function, since, symbol, per_thread_symbol):",
-             "// `symbol` is what a program gets that asks for `function` with a CUDA version of at least `since`, newest first."]
+    lines = [
+        "// Generated from spec/driver_versions.csv. MAYA_DRIVER_ENTRY(function, since, symbol, per_thread_symbol):",
+        "// `symbol` is what a program gets that asks for `function` with a CUDA version of at least `since`, newest "
+        "first.",
+    ]
     known = {function.function for function in read_functions(spec, "cuda")}
     with open(pathlib.Path(spec) / "driver_versions.csv", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["symbol"] in known]

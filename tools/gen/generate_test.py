@@ -19,25 +19,31 @@ def function(signature, treatment="unsupported", signature_12=""):
 
 
 class Stub(unittest.TestCase):
-    def test_unsupported_status_is_the_librarys_own(self):
+    def test_unsupported_status_is_that_of_the_library(self):
         self.assertEqual(generate.stub(function("toyStatus(int)"), library()), "MAYA_UNSUPPORTED(toyCall, long, (7))")
 
     def test_no_signature_means_status(self):
         self.assertEqual(generate.stub(function(""), library()), "MAYA_UNSUPPORTED(toyCall, long, (7))")
 
     def test_success_and_value(self):
-        self.assertEqual(generate.stub(function("toyStatus(int)", "success"), library()), "MAYA_HARMLESS(toyCall, long, (0))")
-        self.assertEqual(generate.stub(function("int(int)", "value:-2"), library()), "MAYA_HARMLESS(toyCall, long, (-2))")
+        self.assertEqual(
+            generate.stub(function("toyStatus(int)", "success"), library()), "MAYA_HARMLESS(toyCall, long, (0))"
+        )
+        self.assertEqual(
+            generate.stub(function("int(int)", "value:-2"), library()), "MAYA_HARMLESS(toyCall, long, (-2))"
+        )
 
     def test_a_variable(self):
         self.assertEqual(generate.stub(function("", "data:4"), library()), "MAYA_DATA(toyCall, 4)")
 
     def test_results_that_are_no_status_are_zero(self):
         self.assertEqual(generate.stub(function("void(int)"), library()), "MAYA_UNSUPPORTED_VOID(toyCall)")
-        self.assertEqual(generate.stub(function("const char *(int)"), library()), "MAYA_UNSUPPORTED(toyCall, long, (0))")
+        self.assertEqual(
+            generate.stub(function("const char *(int)"), library()), "MAYA_UNSUPPORTED(toyCall, long, (0))"
+        )
         self.assertEqual(generate.stub(function("double(int)"), library()), "MAYA_UNSUPPORTED(toyCall, double, (0))")
 
-    def test_the_majors_own_signature_counts(self):
+    def test_signature_of_the_cuda_major_is_used(self):
         changed = function("void(int)", signature_12="toyStatus(int)")
         self.assertEqual(generate.stub(changed, library()), "MAYA_UNSUPPORTED(toyCall, long, (7))")
         self.assertEqual(generate.stub(changed, library(cuda_major="13")), "MAYA_UNSUPPORTED_VOID(toyCall)")

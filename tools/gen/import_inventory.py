@@ -3,7 +3,8 @@
 api_usage as gzip CSV).
 
 The spec is the source of truth: a row that exists keeps its treatment; only new functions get the default, which is
-`manual` for what some package uses, `success` or `value:n` for the calls listed in HARMLESS, and `unsupported` for the rest.
+`manual` for what some package uses, `success` or `value:n` for the calls listed in HARMLESS, and `unsupported` for the
+rest.
 
 usage: import_inventory.py INVENTORY_DIR [--spec DIR] [--typedefs cudaTypedefs.h...]
 
@@ -32,7 +33,10 @@ KEEP_WITHOUT_SIGNATURE = {"cudart", "nvtx", "nvjitlink", "nvrtc", "cupti", "nccl
 HARMLESS = [
     (r"cu(da)?Profiler(Start|Stop|Initialize)", "success"),
     (r"cublasLoggerConfigure|cublasSetLoggerCallback|cublasGetLoggerCallback", "success"),
-    (r"cu(blasLt|sparse|sparseLt|solverDn)Logger(SetCallback|SetFile|OpenFile|SetLevel|SetMask|ForceDisable)", "success"),
+    (
+        r"cu(blasLt|sparse|sparseLt|solverDn)Logger(SetCallback|SetFile|OpenFile|SetLevel|SetMask|ForceDisable)",
+        "success",
+    ),
     (r"cudnnSetCallback", "success"),
     (r"cu(da)?CtxResetPersistingL2Cache", "success"),
     # Without a tool attached NVTX answers NVTX_NO_PUSH_POP_TRACKING.
@@ -94,7 +98,9 @@ def driver_versions(spec, typedefs):
         plain = collections.defaultdict(set)
         per_thread = collections.defaultdict(set)
         for header in typedefs:
-            for base, since, suffix in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_pt(?:sz|ds))?\)", pathlib.Path(header).read_text()):
+            for base, since, suffix in re.findall(
+                r"\*PFN_(cu\w+?)_v(\d+)(_pt(?:sz|ds))?\)", pathlib.Path(header).read_text()
+            ):
                 # The per-thread form of an old function came with 7.0 and carries that number, not the original's.
                 if suffix:
                     per_thread[base].add((int(since), suffix))
@@ -215,7 +221,10 @@ def main():
         write_functions(args.spec, library, functions)
         count = collections.Counter(function.treatment.split(":")[0] for function in functions)
         missing = sorted(used[library] - names - set(known))
-        print(f"{library}: {len(functions)} functions, {dict(count)}" + (f", used but not exported: {missing}" if missing else ""))
+        print(
+            f"{library}: {len(functions)} functions, {dict(count)}"
+            + (f", used but not exported: {missing}" if missing else "")
+        )
 
 
 if __name__ == "__main__":

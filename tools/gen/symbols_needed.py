@@ -37,8 +37,8 @@ def wanted_by_list(path):
 
 
 def wanted_by_files(folder, offers):
-    """Undefined symbols that carry one of our version nodes, or that are unversioned and only a library of ours in NEEDED
-    can provide (its name is known to us)."""
+    """Undefined symbols that carry one of our version nodes, or that are unversioned and only a library of ours in
+    NEEDED can provide (its name is known to us)."""
     known = collections.defaultdict(set)
     for soname, symbols in offers.items():
         for name, _ in symbols:

@@ -20,7 +20,7 @@ class Needed(unittest.TestCase):
                     mock.patch.object(sys, "argv", ["symbols_needed.py", folder, "--list", str(path)]):
                 return symbols_needed.main(), out.getvalue()
 
-    def test_all_there(self):
+    def test_everything_is_present(self):
         status, _ = self.run_with({"liba.so.1": {("f", "liba.so.1")}}, ["liba.so.1,f,liba.so.1,torch 2"])
         self.assertEqual(status, 0)
 

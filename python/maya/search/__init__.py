@@ -1,4 +1,4 @@
-"""maya search: the best configuration of a training command, found by trying it.
+"""maya search: finds the best configuration of a training command by running trials.
 
     import maya
     result = maya.search("space.toml", jobs=2)
@@ -15,8 +15,10 @@ import types
 from typing import Any
 
 
-def search(space: str | os.PathLike, *, out: str | os.PathLike | None = None, quiet: bool = False, **settings: Any) -> Any:
-    """Searches the space of a SPACE.toml; gives a SearchResult, which a notebook draws.
+def search(
+    space: str | os.PathLike, *, out: str | os.PathLike | None = None, quiet: bool = False, **settings: Any
+) -> Any:
+    """Searches the space of a SPACE.toml and returns a SearchResult, which a notebook can display.
 
     Settings are those of the command line: method, trials, seconds, jobs, engine, prune, seed, command, cluster.
     """

@@ -21,12 +21,17 @@ EPILOG = """examples:
 
 The directory holds search.html, results.csv, results.json and study.journal (`optuna-dashboard DIR/study.journal`).
 docs/search.md describes the space, the methods and what is skipped.
-Exit code: 0 found, 1 nothing fits or every trial fails, 2 wrong usage or space, 130 interrupted (what is done is kept)."""
+Exit code: 0 found, 1 nothing fits or every trial fails, 2 wrong usage or space, 130 interrupted (finished trials are
+kept)."""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="maya search", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EPILOG,
-                                   description="Search configurations of a training command for the best one")
+    made = argparse.ArgumentParser(
+        prog="maya search",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+        description="Search configurations of a training command for the best one",
+    )
     made.add_argument("space", nargs="?", metavar="SPACE.toml", help="the space (docs/search.md)")
     made.add_argument("--init", metavar="KIND", choices=templates.KINDS,
                       help=f"print a commented space to begin with: {', '.join(templates.KINDS)}")
@@ -62,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     except MayaError as problem:
         return fail(str(problem), 1)
     except KeyboardInterrupt:
-        print("maya: interrupted; what is done is kept, and the same command goes on from there", file=sys.stderr)
+        print("maya: interrupted; finished trials are kept, and the same command continues the search", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,7 +90,7 @@ def run(options: argparse.Namespace, command: list[str] | None) -> int:
         return fail("search: name a space, or make one with `maya search --init plain > space.toml`", 2)
     for name in ("trials", "jobs", "minutes"):
         if getattr(options, name) is not None and getattr(options, name) <= 0:
-            return fail(f"search: --{name} wants a positive number", 2)
+            return fail(f"search: --{name} must be a positive number", 2)
     if options.list:
         return list_configurations(options, command)
     signal.signal(signal.SIGTERM, _interrupt)

@@ -1,4 +1,5 @@
-"""The search itself: takes configurations from a strategy, skips what need not run, runs the rest, stores every outcome."""
+"""The search itself: takes configurations from a strategy, skips what need not run, runs the rest, stores every
+outcome."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from maya.search.prune import Pruner
 from maya.search.space import Space
 from maya.search.store import Record, Store
 
-FIRST_FAILURES = 4  # so many failed trials and nothing else: the command is wrong, not the configuration
-MOST_CONFIRMED = 5  # extrapolated best configurations that are run at full depth in the end
-GUESSED_GIB = 1.5  # a trial's memory before one was measured
+FIRST_FAILURES = 4  # if this many trials fail and none succeeds, the command is wrong, not the configuration
+MOST_CONFIRMED = 5  # number of extrapolated best configurations that finally run at full depth
+GUESSED_GIB = 1.5  # assumed memory of a trial until one was measured
 
 
 class EveryTrialFails(MayaError):
-    """The command fails whatever the configuration; the message shows its first error."""
+    """The command fails with every configuration. The message shows its first error."""
 
 
 @dataclass
@@ -32,15 +33,15 @@ class Candidate:
     values: enumeration.Values
     asked: Any = None  # the sampler's trial
     baseline: bool = False
-    skip: str = ""  # why it need not run: it is only stored
-    full: bool = False  # at its full depth, whatever [fidelity] says
+    skip: str = ""  # why it need not run; it is only stored
+    full: bool = False  # at full depth, regardless of [fidelity]
     part: "tuple[Candidate, fidelity.Depths, int] | None" = None  # one of the depths of another candidate
 
 
 class Strategy(Protocol):
     """Proposes configurations; learns from what became of them."""
 
-    total: int | None  # how many there are, where that is known
+    total: int | None  # number of configurations, if known
 
     def next(self) -> Candidate | None: ...
     def tell(self, record: Record) -> None: ...
@@ -58,7 +59,7 @@ class Engine(Protocol):
 
 @dataclass
 class Budget:
-    trials: int | None = None  # that run; skipped and reused ones are free
+    trials: int | None = None  # limit on trials that run; skipped and reused ones do not count
     seconds: float | None = None
 
 
@@ -130,7 +131,7 @@ class Campaign:
         if not best or not best[0].checks.get("extrapolated") or len(self.confirmed) >= MOST_CONFIRMED:
             return False
         if best[0].key in self.confirmed:
-            return False  # its full run failed: the line is all there is
+            return False  # its full run failed, so only the extrapolation is known
         self.confirmed.add(best[0].key)
         self.queue.append(Candidate(self.tree.complete(best[0].values), baseline=best[0].baseline, full=True))
         return True
@@ -148,7 +149,9 @@ class Campaign:
             plan = plans.make(self.space, candidate.values, self._gpu_of)
             reason = "" if candidate.part or candidate.full else self._over_limit_before(plan) or (
                 "" if candidate.baseline else self.pruner.reason(candidate.values))
-            depths = None if reason or candidate.part or candidate.full else fidelity.depths(self.space, candidate.values)
+            depths = (
+                None if reason or candidate.part or candidate.full else fidelity.depths(self.space, candidate.values)
+            )
         except MayaError as problem:
             self._store(candidate, "", outcome.Outcome(outcome.USAGE, str(problem)))
             return
@@ -161,7 +164,7 @@ class Campaign:
             self._store_again(candidate, plan, self.store.known[key])
             return
         if depths:
-            # The larger one first: what does not fit shows there.
+            # The larger depth first, because it shows whether the configuration fits into memory.
             self.queue[:0] = [Candidate(depths.values[i], part=(candidate, depths, i)) for i in (1, 0)]
             return
         if key in self.running:
@@ -169,7 +172,7 @@ class Campaign:
             return
         recording = plan.recording_key()
         for other, (_, running) in self.running.items():
-            if running.recording_key() == recording:  # its recording will do
+            if running.recording_key() == recording:  # its recording can be used
                 self.waiting.setdefault(other, []).append((candidate, plan))
                 return
         self._submit(candidate, plan)
@@ -227,7 +230,9 @@ class Campaign:
             else:
                 self._start(other)
 
-    def _finished_part(self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome) -> None:
+    def _finished_part(
+        self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome
+    ) -> None:
         depths.done[which] = result
         if result.kind != outcome.OK:
             self.queue = [c for c in self.queue if not (c.part and c.part[0] is candidate)]
@@ -286,7 +291,7 @@ class Campaign:
         peak, capacity = peak_memory(prediction)
         if limits.memory_headroom and capacity and peak > capacity * (1 - limits.memory_headroom):
             return (f"{peak / 2**30:.1f} of {capacity / 2**30:.1f} GiB leave {100 * (1 - peak / capacity):.1f} % free; "
-                    f"[limits] wants {100 * limits.memory_headroom:g} %")
+                    f"[limits] requires {100 * limits.memory_headroom:g} %")
         gpus = prediction.get("gpus") or prediction.get("world_size") or 1
         if limits.gpus is not None and gpus > limits.gpus:
             return f"{gpus} GPUs; at most {limits.gpus}"
@@ -309,8 +314,10 @@ class Campaign:
             first = self.failures[0]
             folder = self.store.trial_folder(first.key)
             raise EveryTrialFails(
-                f"the first {len(self.failures)} trials failed, so the search stops. The first one ({self.space.label(first.values)}): "
-                f"{first.kind}: {first.detail}\nIts output is in {folder / 'output.txt'}")
+                f"the first {len(self.failures)} trials failed, so the search stops. The first one "
+                f"({self.space.label(first.values)}): "
+                f"{first.kind}: {first.detail}\nIts output is in {folder / 'output.txt'}"
+            )
 
     def _report(self) -> None:
         self.progress.running = self.engine.busy

@@ -1,14 +1,15 @@
-"""How much faster one configuration is than another, and whether the prediction can tell them apart.
+"""How much faster one configuration is than another, and whether the prediction can distinguish them.
 
-Two predictions of one job share most of their error: the same kernels, the same links, the same host. What is uncertain is
-the ratio of their times, and in it common errors cancel. With s_f the share of family f in a step's critical path and e_f the
-family's relative error,
+Two predictions of one job share most of their error: the same kernels, the same links, the same host. What is uncertain
+is the ratio of their times, and in it common errors cancel. With s_f the share of family f in a step's critical path
+and e_f the family's relative error,
 
     ln(T_b / T_a)  is uncertain by  sum over f of  e_f (s_f,a - s_f,b)      for what is the same in both,
 
-summed in quadrature over families, which are taken to be independent. Ops of a family that only one of the two runs (another
-shape, another kernel) err together only in part: SHARED of the variance is common to the family, the rest is each op's own.
-The error of the boards (clock, age of the libraries) is common to all families and cancels where the GPU is the same.
+summed in quadrature over families, which are taken to be independent. Ops of a family that only one of the two runs
+(another shape, another kernel) err together only in part: SHARED of the variance is common to the family, the rest is
+each op's own. The error of the boards (clock, age of the libraries) is common to all families and cancels where the GPU
+is the same.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from typing import Any, Mapping, Sequence
 from maya.search.space import Space
 from maya.search.store import Record
 
-# Of the variance of a family's error, what different shapes of it have in common. An assumption: the models are fitted by
-# family, and their residuals scatter within a family about as much as families are off as a whole.
+# The share of the variance of a family's error that its different shapes have in common. This is an assumption: the
+# models are fitted by family, and the residuals within a family vary about as much as the errors of whole families.
 SHARED = 0.5
-# Two recordings of one configuration differ, because host times do: nine configurations of examples/search/llama-8gpu.toml that
-# were recorded twice on a busy machine differed by 0.2 % (root mean square), which is 0.26 % at 80 %.
+# Two recordings of one configuration differ, because host times vary. Nine configurations of
+# examples/search/llama-8gpu.toml that were recorded twice on a busy machine differed by 0.2 % (root mean square), which
+# is 0.26 % at 80 %.
 RECORDING = 0.0026
-# Errors of what no family stands for: waiting is as uncertain as what is waited for.
+# The error of time that belongs to no family: waiting is as uncertain as the work that is waited for.
 WAITING = "waiting"
 
 
@@ -52,7 +54,7 @@ def _families(prediction: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     for entry in prediction.get("families") or []:
         error = (entry["high_ms"] - entry["low_ms"]) / 2 / entry["ms"] if entry["ms"] > 0 else 0.0
         found[entry["family"]] = (entry["ms"] / step, error)
-    if not found:  # a prediction without families: all of it is one
+    if not found:  # a prediction without families is treated as one family
         half = (prediction["step"]["high_ms"] - prediction["step"]["low_ms"]) / 2 / step
         found["step"] = (1.0, half)
     mean = sum(share * error for share, error in found.values())

@@ -48,9 +48,9 @@ class Divisors:
     def values(self, bound: Mapping[str, Any]) -> Sequence:
         number = self.of.value(bound)
         if not isinstance(number, int) or number < 1:
-            return ()  # no whole number of items: nothing to divide
+            return ()  # not a positive integer: it has no divisors
         if number > MAX_DIVIDED:
-            raise DomainError(f"divisors of {number} are asked for; at most {MAX_DIVIDED} is allowed")
+            raise DomainError(f"divisors of {number}: at most {MAX_DIVIDED} is allowed")
         found = set()
         for divisor in range(1, math.isqrt(number) + 1):
             if number % divisor == 0:
@@ -100,13 +100,13 @@ def _pair(kind: str, value: Any, whole: bool) -> tuple:
     good = isinstance(value, list) and len(value) == 2
     good = good and all(isinstance(v, int if whole else (int, float)) and not isinstance(v, bool) for v in value)
     if not good or value[0] > value[1]:
-        raise DomainError(f"{kind} wants [lowest, highest], found {value!r}")
+        raise DomainError(f"{kind} must be [lowest, highest], found {value!r}")
     return value[0], value[1]
 
 
 def _range(low: Any, high: Any, step: Any) -> tuple:
     if not isinstance(step, (int, float)) or isinstance(step, bool) or step <= 0:
-        raise DomainError(f"step wants a positive number, found {step!r}")
+        raise DomainError(f"step must be a positive number, found {step!r}")
     count = int((high - low) / step + 1e-9) + 1
     if count > MAX_VALUES:
         raise DomainError(f"{count} values; at most {MAX_VALUES} are allowed (a larger step?)")
@@ -122,10 +122,10 @@ def parse(name: str, given: Any) -> Parameter:
     if given is True:
         given = {"boolean": True}
     if not isinstance(given, dict):
-        raise DomainError(f"wants a list of values or one of {', '.join(_KINDS)}, found {given!r}")
+        raise DomainError(f"must be a list of values or one of {', '.join(_KINDS)}, found {given!r}")
     kinds = [kind for kind in _KINDS if kind in given]
     if len(kinds) != 1:
-        raise DomainError(f"wants exactly one of {', '.join(_KINDS)}, found {', '.join(kinds) or 'none'}")
+        raise DomainError(f"must have exactly one of {', '.join(_KINDS)}, found {', '.join(kinds) or 'none'}")
     unknown = set(given) - set(kinds) - _OPTIONS
     if unknown:
         raise DomainError(f"unknown key `{sorted(unknown)[0]}` (there are {', '.join((*_KINDS, *sorted(_OPTIONS)))})")
@@ -133,16 +133,16 @@ def parse(name: str, given: Any) -> Parameter:
     domain: Choice | Divisors | Floats
     if kind == "choice":
         if not isinstance(value, list) or not value:
-            raise DomainError(f"choice wants a list with at least one value, found {value!r}")
+            raise DomainError(f"choice must be a list with at least one value, found {value!r}")
         for option in value:
             if not isinstance(option, (int, float, str, bool)):
-                raise DomainError(f"choice wants numbers, texts or booleans, found {option!r}")
+                raise DomainError(f"choice must have numbers, strings or booleans, found {option!r}")
         if len({(type(v), v) for v in value}) != len(value):
             raise DomainError("choice lists a value twice")
         domain = Choice(tuple(value))
     elif kind == "boolean":
         if value is not True:
-            raise DomainError("boolean wants `true` (the parameter then is tried as false and true)")
+            raise DomainError("boolean must be `true` (the parameter is then tried as false and true)")
         domain = Choice((False, True))
     elif kind == "integers":
         low, high = _pair(kind, value, whole=True)
@@ -151,7 +151,7 @@ def parse(name: str, given: Any) -> Parameter:
         low, high = _pair(kind, value, whole=True)
         domain = Choice(tuple(2**e for e in range(64) if max(low, 1) <= 2**e <= high))
         if not domain.options:
-            raise DomainError(f"no power of two lies in {value!r}")
+            raise DomainError(f"there is no power of two in {value!r}")
     elif kind == "divisors_of":
         text = str(value) if isinstance(value, int) else value
         domain = Divisors(Expression(text), given.get("min", 1), given.get("max", 2**31))

@@ -11,7 +11,7 @@ from maya.search.starts import Starts
 from maya.search.trial import Running, Task
 
 SAMPLE_S = 0.5
-RESERVE_GIB = 0.5  # stays free for everything else on the machine
+RESERVE_GIB = 0.5  # kept free for everything else on the machine
 
 
 class LocalEngine:
@@ -29,7 +29,7 @@ class LocalEngine:
             return True
         if len(self.running) >= self.jobs:
             return False
-        # What the running ones will still take is theirs.
+        # Memory that running trials have not used yet is reserved for them.
         promised = sum(max(0.0, running.task.memory_gib - running.peak_gib) for running, _ in self.running)
         return processes.available_gib() - promised - RESERVE_GIB >= memory_gib
 

@@ -1,7 +1,7 @@
 """Trials on a Ray cluster: each is a task with its memory declared.
 
-A task returns its outcome; nothing else is needed from the node it ran on (recordings stay there). Ray starts a task again
-whose node has died, and an outcome arrives once per task: no trial is lost, none is counted twice.
+A task returns its outcome; nothing else is needed from the node it ran on (recordings stay there). Ray starts a task
+again whose node has died, and an outcome arrives once per task: no trial is lost, none is counted twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ RETRIES = 5  # of a trial whose node died; a trial that fails is an outcome and 
 
 
 def _remote(task: Task) -> outcome.Outcome:
-    """What a worker runs. Folders of trials are named anew by process: a lost attempt may still be writing to its own."""
+    """What a worker runs. Folders of trials are named anew by process: a lost attempt may still be writing to its
+    own."""
     folder = f"{task.folder}-{os.getpid()}"
     words = tuple(word.replace(task.folder, folder) for word in task.words)
     return complete(replace(task, words=words, folder=folder))
@@ -39,7 +40,9 @@ class RayEngine:
             where: dict[str, Any] = {"address": address} if address.startswith("ray://") else {}
             if not where and os.environ.get("RAY_ADDRESS"):
                 where = {"address": "auto"}
-            ray.init(log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": path}}, **where)
+            ray.init(
+                log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": path}}, **where
+            )
             self.ours = True
         else:
             self.ours = False
@@ -55,11 +58,16 @@ class RayEngine:
         return self.jobs or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def has_room(self, memory_gib: float) -> bool:
-        # Ray itself decides what fits where; a queue twice as long as the cluster keeps its nodes busy.
+        # Ray decides where a trial runs. A queue twice as long as the cluster keeps its nodes busy.
         return self.busy < (self.jobs or 2 * self._slots())
 
     def submit(self, task: Task) -> None:
-        options = {"num_cpus": 1, "memory": int(task.memory_gib * 2**30), "max_retries": RETRIES, "retry_exceptions": False}
+        options = {
+            "num_cpus": 1,
+            "memory": int(task.memory_gib * 2**30),
+            "max_retries": RETRIES,
+            "retry_exceptions": False,
+        }
         self.waiting[self.remote.options(**options).remote(task)] = task
 
     def wait(self, timeout: float) -> list[tuple[Task, outcome.Outcome]]:
@@ -71,7 +79,7 @@ class RayEngine:
             task = self.waiting.pop(reference)
             try:
                 ended.append((task, self.ray.get(reference)))
-            except Exception as problem:  # the node died again and again, or the worker could not start
+            except Exception as problem:  # the node died repeatedly, or the worker could not start
                 line = str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
                 ended.append((task, outcome.Outcome(outcome.CRASH, f"Ray: {line[:300]}")))
         return ended

@@ -1,4 +1,4 @@
-"""The valid configurations of a space, found by backtracking: a value is given up as soon as a rule that can be checked
+"""Finds the valid configurations of a space by backtracking: a value is rejected as soon as a rule that can be checked
 does not hold, so that constraints make a large product small before it is built."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NoConfiguration(MayaError):
 
 @dataclass(frozen=True)
 class _Level:
-    """One parameter of the search tree, with what can be worked out and checked once it has a value."""
+    """One parameter of the search tree, with the derived values and rules that can be evaluated once it has a value."""
 
     parameter: str
     derived: tuple[str, ...]
@@ -53,7 +53,9 @@ class Tree:
                     break
                 names += ready
                 known.update(ready)
-            return names, [i for i, r in rules.items() if (r.expression.names | ({r.whole} if r.whole else set())) <= known]
+            return names, [
+                i for i, r in rules.items() if (r.expression.names | ({r.whole} if r.whole else set())) <= known
+            ]
 
         names, ready = settle(bound, waiting_derived, waiting_rules)
         levels.append(_Level("", tuple(names), tuple(ready)))
@@ -62,14 +64,14 @@ class Tree:
         for index in ready:
             del waiting_rules[index]
         while waiting_parameters:
-            # The parameter that lets most be checked comes next; the order of the file breaks ties.
+            # The next parameter is the one that allows most rules to be checked; ties keep the order of the file.
             def gain(name: str) -> int:
                 known = bound | {name}
                 names, rules = settle(known, waiting_derived, waiting_rules)
                 return len(rules) * 4 + len(names)
 
             ready_parameters = [n for n, p in waiting_parameters.items() if p.names <= bound]
-            if not ready_parameters:  # a derived value of theirs waits for a later one: impossible after check_cycles
+            if not ready_parameters:  # cannot happen after check_cycles
                 raise MayaError("parameters depend on each other in a circle")
             name = max(ready_parameters, key=gain)
             bound.add(name)
@@ -99,7 +101,7 @@ class Tree:
                 elif not rule.expression.holds(values):
                     return False
             except Missing:
-                continue  # about a parameter that this configuration does not have
+                continue  # the rule is about a parameter that this configuration does not have
         return True
 
     def walk(self, enabled: frozenset | None = None, shuffle: random.Random | None = None) -> Iterator[Values]:
@@ -131,11 +133,11 @@ class Tree:
         if isinstance(parameter.domain, Floats):
             low, high = parameter.domain.low, parameter.domain.high
             if parameter.when is None or parameter.when.holds(values):
-                return [low, (low + high) / 2, high]  # samplers fill in the rest
+                return [low, (low + high) / 2, high]  # samplers use the values between
         return list(parameter.values(values))
 
     def complete(self, given: Mapping[str, Any]) -> Values:
-        """A configuration from the values of its parameters; a MayaError says which rule it breaks."""
+        """Makes a configuration from the values of its parameters. Raises MayaError if it violates a rule."""
         values: Values = dict(self.space.constants)
         for level in self.levels:
             if level.parameter:
@@ -174,8 +176,10 @@ def require_satisfiable(space: Space) -> None:
         raise NoConfiguration(f"{space.path}: {problem}") from None
     conflict = _conflict(tree)
     if not conflict:
-        raise NoConfiguration(f"{space.path}: a parameter has no value at all: `divisors_of` of what is not a whole number, "
-                              "or min above max")
+        raise NoConfiguration(
+            f"{space.path}: a parameter has no value at all: `divisors_of` of what is not a whole number, "
+            "or min above max"
+        )
     lines = "\n".join(f"  {tree.rules[i]}" for i in conflict)
     what = "this constraint holds for no configuration" if len(conflict) == 1 else (
         "these constraints cannot hold together, each subset of them can")
@@ -190,7 +194,7 @@ def _conflict(tree: Tree) -> list[int]:
     every = range(len(tree.rules))
     if not _satisfiable(tree, frozenset()):
         return []
-    # Small sets first, so that the answer is the smallest there is; past that, one that cannot be made smaller.
+    # Small sets are tried first, so that the answer is a smallest one; larger answers are only minimal.
     budget = 2000
     for size in (1, 2, 3):
         for subset in itertools.combinations(every, size):

@@ -20,10 +20,17 @@ def rows(space: Space, records: list[Record]) -> list[dict[str, Any]]:
         breakdown = record.prediction.get("breakdown_ms") or {}
         row: dict[str, Any] = {"trial": record.number, **record.values, "outcome": record.kind, "detail": record.detail}
         row |= {f"goal_{name}": value for name, value in zip(space.objective.goals, record.goals)}
-        row |= {"step_ms": step.get("ms"), "low_ms": step.get("low_ms"), "high_ms": step.get("high_ms"),
-                "memory_bytes": peak or None, "memory_capacity_bytes": capacity or None, "mfu": record.prediction.get("mfu"),
-                "usd_per_step": (record.prediction.get("cost") or {}).get("usd_per_step"),
-                "gpus": record.prediction.get("gpus"), "cluster": record.prediction.get("cluster")}
+        row |= {
+            "step_ms": step.get("ms"),
+            "low_ms": step.get("low_ms"),
+            "high_ms": step.get("high_ms"),
+            "memory_bytes": peak or None,
+            "memory_capacity_bytes": capacity or None,
+            "mfu": record.prediction.get("mfu"),
+            "usd_per_step": (record.prediction.get("cost") or {}).get("usd_per_step"),
+            "gpus": record.prediction.get("gpus"),
+            "cluster": record.prediction.get("cluster"),
+        }
         row |= {f"{name}_ms": breakdown.get(name) for name in ("compute", "exposed_communication", "copy", "idle")}
         row |= {"seconds": record.seconds, "reused": record.reused, "folder": record.folder}
         found.append(row)

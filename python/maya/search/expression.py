@@ -4,7 +4,8 @@ A small language with a parser of its own; nothing is ever given to Python's eva
 derived values of the space. Size, depth and values are bounded, so an expression from a file cannot take the program
 down.
 
-    disjunction  = conjunction { "or" conjunction }         conditional = disjunction [ "if" disjunction "else" conditional ]
+    conditional  = disjunction [ "if" disjunction "else" conditional ]
+    disjunction  = conjunction { "or" conjunction }
     conjunction  = negation { "and" negation }              negation    = [ "not" ] comparison
     comparison   = sum { ("==" | "!=" | "<" | "<=" | ">" | ">=" | ["not"] "in") sum }
     sum          = product { ("+" | "-") product }          product     = unary { ("*" | "/" | "//" | "%") unary }
@@ -25,7 +26,7 @@ from maya import MayaError
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 60
-MAX_MAGNITUDE = 2**63  # of whole numbers: no exponent can fill the memory
+MAX_MAGNITUDE = 2**63  # limit for integers, so that powers cannot exhaust the memory
 
 
 class ExpressionError(MayaError):
@@ -222,7 +223,9 @@ class _Parser:
             if self.peek("("):
                 self.take()
                 if token.text not in _FUNCTIONS:
-                    raise self.fail(f"unknown function `{token.text}` (there are {', '.join(sorted(_FUNCTIONS))})", token)
+                    raise self.fail(
+                        f"unknown function `{token.text}` (there are {', '.join(sorted(_FUNCTIONS))})", token
+                    )
                 arguments = self.arguments(")")
                 least, most, _ = _FUNCTIONS[token.text]
                 if not least <= len(arguments) <= most:

@@ -1,7 +1,7 @@
-"""Cheaper trials: the same configuration with fewer micro-batches or layers, twice, and a straight line through both.
+"""Cheaper trials: runs a configuration twice with fewer micro-batches or layers and extrapolates linearly.
 
-A step of n equal micro-batches (or layers) takes a + b n, once n is large enough that nothing but their number changes: for a
-pipeline that is n >= stages. Two small depths give the line; the step, its parts and the memory follow. The best
+A step of n equal micro-batches (or layers) takes a + b n, once n is large enough that nothing but their number changes:
+for a pipeline that is n >= stages. Two small depths give the line; the step, its parts and the memory follow. The best
 configurations are run at their full depth in the end, which also tells how far off the lines were.
 """
 
@@ -56,7 +56,7 @@ def combine(depths_of: Depths) -> outcome.Outcome:
     """One outcome from those of the two depths."""
     for i in (0, 1):
         if i in depths_of.done and depths_of.done[i].kind != outcome.OK:
-            return depths_of.done[i]  # what fails small fails large
+            return depths_of.done[i]  # a configuration that fails with fewer layers also fails with more
     low, high = depths_of.done[0], depths_of.done[1]
     a, b = low.prediction or {}, high.prediction or {}
     share = (depths_of.full - depths_of.at[0]) / (depths_of.at[1] - depths_of.at[0])
@@ -71,8 +71,16 @@ def combine(depths_of: Depths) -> outcome.Outcome:
         made["step"] = None
         made["out_of_memory"] = {"rank": 0, "requested_bytes": short, "in_use_bytes": memory["capacity_bytes"],
                                  "capacity_bytes": memory["capacity_bytes"], "during_run": False}
-        return outcome.Outcome(outcome.OUT_OF_MEMORY, f"about {short / 2**30:.1f} GiB short, extrapolated", made, seconds,
-                               high.folder, "", max(low.memory_gib, high.memory_gib), checks)
+        return outcome.Outcome(
+            outcome.OUT_OF_MEMORY,
+            f"about {short / 2**30:.1f} GiB short, extrapolated",
+            made,
+            seconds,
+            high.folder,
+            "",
+            max(low.memory_gib, high.memory_gib),
+            checks,
+        )
     return outcome.Outcome(outcome.OK, "", made, seconds, high.folder, "", max(low.memory_gib, high.memory_gib), checks)
 
 
@@ -108,6 +116,8 @@ def _line(a: dict[str, Any], b: dict[str, Any], share: float) -> dict[str, Any]:
     for mine, theirs in zip(made.get("memory") or [], a.get("memory") or []):
         mine["peak_bytes"] = int(_number(theirs["peak_bytes"], mine["peak_bytes"], share))
     earlier = {(kind, mark): ms for kind, mark, ms in a.get("op_ms") or []}
-    made["op_ms"] = [[kind, mark, _number(earlier.get((kind, mark), 0.0), ms, share)] for kind, mark, ms in b.get("op_ms") or []]
+    made["op_ms"] = [
+        [kind, mark, _number(earlier.get((kind, mark), 0.0), ms, share)] for kind, mark, ms in b.get("op_ms") or []
+    ]
     made["largest_costs"] = []
     return made

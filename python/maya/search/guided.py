@@ -1,8 +1,8 @@
-"""Large spaces: trials teach a model, the model says which configuration is worth the next trial.
+"""The strategy for large spaces: a model is fitted to the trials so far and selects the next configuration.
 
 The answer always comes from trials. The model only orders them, and decides when none of the rest can be better: every
-configuration that did not run is stored with what the model expects of it. How far the model was off is measured on every
-trial before it learns from it, and its error bars are widened by that.
+configuration that did not run is stored with what the model expects of it. How far the model was off is measured on
+every trial before it learns from it, and its error bars are widened by that.
 """
 
 from __future__ import annotations
@@ -20,14 +20,20 @@ from maya.search.store import Record
 from maya.search.strategy import baseline
 from maya.search.surrogate import Features, GaussianProcess
 
-SIGMAS = 3.0  # so far below its estimate a configuration must lie to be left out
-LEAST_AFTER_DESIGN = 12  # trials chosen by the model before it may say that the rest is worse
-FIT_AGAIN = 1.15  # length scales are chosen anew when there are so many times more trials
+SIGMAS = 3.0  # a configuration is excluded if it is worse by this many standard deviations
+LEAST_AFTER_DESIGN = 12  # trials selected by the model before it may exclude the rest
+FIT_AGAIN = 1.15  # length scales are fitted again when the number of trials has grown by this factor
 
 
 class Guided:
-    def __init__(self, space: Space, configurations: Sequence[enumeration.Values], done: Sequence[Record], pruner: Pruner,
-                 seed: int):
+    def __init__(
+        self,
+        space: Space,
+        configurations: Sequence[enumeration.Values],
+        done: Sequence[Record],
+        pruner: Pruner,
+        seed: int,
+    ):
         import numpy
 
         self.numpy, self.space, self.pruner = numpy, space, pruner
@@ -102,7 +108,7 @@ class Guided:
                 self._start(i)
                 return Candidate(self.all[i])
             if self.pending:
-                return None  # what runs may change the picture
+                return None  # wait: running trials may change the model
             self.leaving = sorted(self.open)
         if not self.leaving:
             return None
@@ -130,13 +136,18 @@ class Guided:
         self.changed = True
         if record.prediction.get("step") and record.goals:
             peak, capacity = peak_memory(record.prediction)
-            self.seen[i] = (self._log_goal(record) - self.floor[i], math.log(peak / capacity) if peak and capacity else None)
+            self.seen[i] = (
+                self._log_goal(record) - self.floor[i],
+                math.log(peak / capacity) if peak and capacity else None,
+            )
             if record.ok:
                 self.best = min(self.best, self._log_goal(record))
         elif record.kind == outcome.OUT_OF_MEMORY:
             short = record.prediction.get("out_of_memory") or {}
             needed = short.get("in_use_bytes", 0) + short.get("requested_bytes", 0)
-            over = max(0.02, math.log(needed / short["capacity_bytes"])) if needed and short.get("capacity_bytes") else 0.1
+            over = (
+                max(0.02, math.log(needed / short["capacity_bytes"])) if needed and short.get("capacity_bytes") else 0.1
+            )
             self.seen[i] = (None, over)
 
     def _log_goal(self, record: Record) -> float:
@@ -186,8 +197,12 @@ class Guided:
             size, spread = self.memory.predict(self.rows[rest])
             likely = size - SIGMAS * spread < 0
         worth = (lowest < best) & likely
-        # Most improvement for the risk: the lower end of one standard deviation.
-        score = (mean + self.floor[rest] - deviation) + np.where(likely, 0, 10) + (np.where(size > 0, 0.05, 0) if fits else 0)
+        # Selects the configuration with the best value one standard deviation below its estimate.
+        score = (
+            (mean + self.floor[rest] - deviation)
+            + np.where(likely, 0, 10)
+            + (np.where(size > 0, 0.05, 0) if fits else 0)
+        )
         ranked = rest[np.argsort(score, kind="stable")]
         if worth.any():
             keep = set(rest[worth].tolist())
@@ -201,8 +216,11 @@ class Guided:
             return "estimated behind the best"
         mean, deviation = guess
         factor = math.exp(mean + self.floor[i] - self.best)
-        text = (f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a model of "
-                f"{len(self.seen)} trials")
+        text = (
+            f"estimated {100 * (factor - 1):+.0f} ± {100 * factor * SIGMAS * deviation:.0f} % against the best by a "
+            "model of "
+            f"{len(self.seen)} trials"
+        )
         if self._too_large(i):
             text += "; it is expected not to fit"
         return text

@@ -10,8 +10,8 @@ from maya.search.store import Record
 
 
 def shares(space: Space, records: Sequence[Record]) -> list[tuple[str, float]]:
-    """Var(E[log goal | parameter]) / Var(log goal) over what ran and fits, largest first. A small group says little of its own
-    mean, so the variance that groups of random members would show is taken off."""
+    """Var(E[log goal | parameter]) / Var(log goal) over the trials that ran and fit, largest first. The mean of a small
+    group is uncertain, so the variance that random groups would have is subtracted."""
     goals = [math.log(r.goals[0]) for r in records if r.goals and r.goals[0] > 0]
     if len(goals) < 4 or len(goals) != len(records):
         return []

@@ -31,7 +31,7 @@ GOALS: dict[str, Goal] = {
 
 
 class NoValue(MayaError):
-    """The prediction lacks what the goal needs; the message says what to give."""
+    """The prediction does not have a value that the goal needs. The message says how to provide it."""
 
 
 def peak_memory(prediction: Mapping[str, Any]) -> tuple[int, int]:
@@ -54,7 +54,7 @@ class Objective:
         return GOALS[self.goals[0]]
 
     def work(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
-        """Tokens (or samples) of a step: what the space says, else what the prediction found."""
+        """Tokens (or samples) of a step: from the space, else from the prediction."""
         if self.tokens_per_step:
             return float(self.tokens_per_step.value(values))
         throughput = prediction.get("throughput")
@@ -63,15 +63,16 @@ class Objective:
         return float(throughput["per_step"])
 
     def check_work(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
-        """What is wrong with the step that was found: it works on other tokens than the space says. Empty: nothing."""
+        """Checks that the detected step has as many tokens as the space says. Returns the problem, or an empty
+        string."""
         throughput = prediction.get("throughput")
         if self.tokens_per_step is None or not throughput or throughput.get("unit", "tokens") != "tokens":
             return ""
         said, found = float(self.tokens_per_step.value(values)), float(throughput["per_step"])
         if abs(found / said - 1) < 0.01:
             return ""
-        return (f"the step that was found works on {found:,.0f} tokens, [objective] tokens_per_step says {said:,.0f}; a part of a "
-                "step was taken for one, or the space is wrong")
+        return (f"the detected step has {found:,.0f} tokens, [objective] tokens_per_step says {said:,.0f}; a part of a "
+                "step was detected as a whole step, or the space is wrong")
 
     def values(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> list[float]:
         return [self.value(goal, values, prediction) for goal in self.goals]
@@ -83,8 +84,10 @@ class Objective:
         if goal.priced:
             dollars = prediction["cost"].get("usd_per_step")
             if dollars is None:
-                raise NoValue(f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
-                              "usd_per_gpu_hour, or search for step_time")
+                raise NoValue(
+                    f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
+                    "usd_per_gpu_hour, or search for step_time"
+                )
         if name == "step_time":
             return seconds * 1000
         if name == "cost_per_step":

@@ -26,16 +26,19 @@ MAX_READ = 4 << 20  # of a trial's output
 
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Fault)\b.*")
 _LINE_MARK = re.compile(r"^\s*(?:\[[^\]]*rank\s*\d+[^\]]*\]:?|\[\d+\]:)\s*", re.I)
-_ARGUMENT = re.compile(r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
-                       r"|No such option|unrecognized option|Unknown (?:flag|option|argument))", re.I)
-# What launchers say about a failed worker: the worker's own error is the one to show.
+_ARGUMENT = re.compile(
+    r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
+    r"|No such option|unrecognized option|Unknown (?:flag|option|argument))",
+    re.I,
+)
+# Messages of launchers about a failed worker. They are skipped: the error of the worker itself is shown.
 _LAUNCHER = re.compile(r"ChildFailedError|SignalException|torch\.distributed\.elastic|CalledProcessError")
 
 
 @dataclass
 class Outcome:
     kind: str
-    detail: str = ""  # the first error line, or by how much memory is short
+    detail: str = ""  # the first error line, or how much memory is missing
     prediction: dict[str, Any] | None = None
     seconds: float = 0.0  # this machine's time for the trial
     folder: str = ""  # of the trial, below the search's directory
@@ -58,7 +61,7 @@ def first_error(text: str) -> str:
     own = [line for line in errors if not _LAUNCHER.search(line)]
     if own:
         return own[0][:500]
-    # The last word of Maya; what it says before tells what it starts.
+    # The last line of Maya. Its earlier lines report what it starts.
     said = [line for line in lines if line.startswith("maya: ") and "recording to" not in line
             and "the command ended with code" not in line]
     if said:

@@ -20,7 +20,7 @@ MOST_SKIPS = 100  # of one reason
 
 def html(result: "SearchResult") -> str:
     template = (pathlib.Path(__file__).parent / "page.html").read_text()
-    # `</` would end the script; JSON may write it with a backslash.
+    # `</` would end the script; in JSON it can be escaped with a backslash.
     text = json.dumps(_data(result)).replace("</", "<\\/").replace("<!--", "<\\!--")
     return template.replace("/*DATA*/null", text)
 
@@ -35,19 +35,39 @@ def _data(result: "SearchResult") -> dict[str, Any]:
         sides.append(("base", result.baseline))
     groups = [name for name in reason.group_names() if any(reason.grouped(r.prediction).get(name) for _, r in sides)]
     return {
-        "name": space.name, "sub": _sub(result), "cards": _cards(result), "goal_title": _title(goal),
+        "name": space.name,
+        "sub": _sub(result),
+        "cards": _cards(result),
+        "goal_title": _title(goal),
         "paragraphs": [p for p in (summary.ties(result), summary.why(result), *result.notes) if p],
-        "best": ranked[0].number if ranked else None, "more": GOALS[goal].maximize,
-        "parameters": list(space.parameters), "trials": [_trial(result, r) for r in shown],
-        "axes": [{"key": "step_ms", "title": "Step (ms)"}, {"key": "memory", "title": "Memory (GiB)"},
-                 {"key": "usd", "title": "Cost of a step ($)"}, {"key": "tokens", "title": "Tokens a second", "more": True}]
-        + ([] if goal in ("step_time", "tokens_per_second", "cost_per_step", "memory") else [
-            {"key": "goal", "title": _title(goal)}]),
+        "best": ranked[0].number if ranked else None,
+        "more": GOALS[goal].maximize,
+        "parameters": list(space.parameters),
+        "trials": [_trial(result, r) for r in shown],
+        "axes": [
+            {"key": "step_ms", "title": "Step (ms)"},
+            {"key": "memory", "title": "Memory (GiB)"},
+            {"key": "usd", "title": "Cost of a step ($)"},
+            {"key": "tokens", "title": "Tokens a second", "more": True},
+        ]
+        + (
+            []
+            if goal in ("step_time", "tokens_per_second", "cost_per_step", "memory")
+            else [{"key": "goal", "title": _title(goal)}]
+        ),
         "groups": groups,
-        "side": [{"place": place, "label": space.label(r.values), "ms": r.step_ms, "text": milliseconds(r.step_ms or 0),
-                  "parts": [[g, reason.grouped(r.prediction)[g]] for g in groups if reason.grouped(r.prediction).get(g)]}
-                 for place, r in sides],
-        "importance": importance.shares(space, ranked), "skips": _skips(result),
+        "side": [
+            {
+                "place": place,
+                "label": space.label(r.values),
+                "ms": r.step_ms,
+                "text": milliseconds(r.step_ms or 0),
+                "parts": [[g, reason.grouped(r.prediction)[g]] for g in groups if reason.grouped(r.prediction).get(g)],
+            }
+            for place, r in sides
+        ],
+        "importance": importance.shares(space, ranked),
+        "skips": _skips(result),
     }
 
 
@@ -60,7 +80,8 @@ def _sub(result: "SearchResult") -> str:
     counts = summary.counts(result)
     clusters = sorted({r.prediction["cluster"] for r in result.records if r.prediction.get("cluster")})
     where = f" on {', '.join(clusters[:3])}{' …' if len(clusters) > 3 else ''}" if clusters else ""
-    return f"{len(result.records)} configurations{where}: {counts}; {len(ran)} trials took {duration(sum(r.seconds for r in ran))}"
+    seconds = sum(r.seconds for r in ran)
+    return f"{len(result.records)} configurations{where}: {counts}; {len(ran)} trials took {duration(seconds)}"
 
 
 def _cards(result: "SearchResult") -> list[list[str]]:
@@ -82,11 +103,21 @@ def _trial(result: "SearchResult", record: Record) -> dict[str, Any]:
     prediction = record.prediction
     throughput, cost = prediction.get("throughput") or {}, prediction.get("cost") or {}
     peak = peak_memory(prediction)[0]
-    return {"number": record.number, "values": record.values, "label": result.space.label(record.values),
-            "line": record_line(result.space, record).split(": ", 1)[-1], "kind": record.kind, "detail": record.detail, "ok": record.ok,
-            "goal": record.goals[0] if record.goals else None, "step_ms": record.step_ms,
-            "memory": peak / 2**30 if peak and prediction.get("step") else None, "usd": cost.get("usd_per_step"),
-            "tokens": throughput.get("per_second"), "baseline": record.baseline}
+    return {
+        "number": record.number,
+        "values": record.values,
+        "label": result.space.label(record.values),
+        "line": record_line(result.space, record).split(": ", 1)[-1],
+        "kind": record.kind,
+        "detail": record.detail,
+        "ok": record.ok,
+        "goal": record.goals[0] if record.goals else None,
+        "step_ms": record.step_ms,
+        "memory": peak / 2**30 if peak and prediction.get("step") else None,
+        "usd": cost.get("usd_per_step"),
+        "tokens": throughput.get("per_second"),
+        "baseline": record.baseline,
+    }
 
 
 def _skips(result: "SearchResult") -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a configuration becomes: the words, environment, files and cluster of one `maya run`.
+"""Converts a configuration to one `maya run`: its arguments, environment, files and cluster.
 
 Two configurations with the same plan are the same trial and run once. Two whose plans differ only in figures of the
 cluster (links, prices, host) share one recording, which is simulated again for the second.
@@ -17,7 +17,7 @@ from maya.search.expression import Missing
 from maya.search.space import Space
 from maya.search.template import shown
 
-# Figures that the running program itself can see: they decide what is recorded.
+# Figures that are visible to the running program and therefore change the recording.
 _SEEN_BY_THE_PROGRAM = ("gpu.",)
 
 
@@ -33,12 +33,13 @@ class Plan:
     marks: Mapping[str, str] = field(default_factory=dict)  # mark in the words → file name
     cluster: str = "dgx-h100"
     settings: tuple[tuple[str, str], ...] = ()
-    gpu: str = ""  # the GPU's name where the cluster is known: another cluster with the same GPU shares a recording
+    gpu: str = ""  # name of the GPU if the cluster is known; clusters with the same GPU can share a recording
 
     def recording_key(self) -> str:
         seen = [pair for pair in self.settings if pair[0].startswith(_SEEN_BY_THE_PROGRAM)]
-        return _hash([self.words, sorted(self.environment.items()), sorted(self.files.items()), self.gpu or self.cluster,
-                      seen])
+        return _hash(
+            [self.words, sorted(self.environment.items()), sorted(self.files.items()), self.gpu or self.cluster, seen]
+        )
 
     def key(self) -> str:
         return _hash([self.recording_key(), self.cluster, sorted(self.settings)])

@@ -1,4 +1,5 @@
-"""Processes of a trial on this machine: started in a session of their own, measured, and ended with all they started."""
+"""Processes of a trial on this machine: started in a session of their own, measured, and ended with all they
+started."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def memory_gib(pids: Sequence[int]) -> float:
 
 
 def end(process: subprocess.Popen, mark: str, grace: float = 5.0) -> None:
-    """Ends a trial and everything it started: asked first, then killed."""
+    """Ends a trial and all its descendants: SIGTERM first, then SIGKILL."""
     pids = of_trial(process.pid, mark)
     for pid in pids:
         _signal(pid, signal.SIGTERM)
@@ -104,7 +105,7 @@ def collect(seen: Iterable[int], own: int) -> None:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except (ChildProcessError, PermissionError):
-                continue  # somebody else's child
+                continue  # not a child of this process
 
 
 def _signal(pid: int, number: int) -> None:

@@ -29,7 +29,7 @@ class Program:
 
     @functools.lru_cache(maxsize=1000)
     def cluster(self, spec: str) -> dict:
-        """Facts of a cluster: gpu, gpus_per_node, nodes, usd_per_gpu_hour. A MayaError says what is wrong with the name."""
+        """Figures of a cluster: gpu, gpus_per_node, nodes, usd_per_gpu_hour. Raises MayaError if the name is wrong."""
         done = subprocess.run([self.path, "clusters", spec, "--json"], capture_output=True, text=True, timeout=60)
         if done.returncode:
             lines = done.stderr.strip().splitlines()

@@ -1,13 +1,15 @@
-"""Configurations that need not run, each with the reason. Only what follows for certain is skipped.
+"""Skips configurations that need not run, each with a reason. Only certain conclusions are used.
 
-Memory: [prune] names parameters with which memory rises or falls, everything else equal. A configuration that differs from one
-that did not fit only in such parameters, all of them in the direction of more memory, does not fit either. What was
-declared is checked against every pair of trials that can tell; one counterexample, and the parameter is no longer used.
+Memory: [prune] names parameters with which memory rises or falls, everything else equal. A configuration that differs
+from one that did not fit only in such parameters, all of them in the direction of more memory, does not fit either.
+What was declared is checked against every pair of trials that can tell; one counterexample, and the parameter is no
+longer used.
 
-Recomputation and offload ([prune] trades_time_for_memory) only cost time where the same configuration fits without. They are
-skipped then, once a pair of trials has shown that they do cost time here.
+Recomputation and offload ([prune] trades_time_for_memory) only cost time where the same configuration fits without.
+They are skipped then, once a pair of trials has shown that they do cost time here.
 
-Lower bound: [prune] flops at the GPUs' peak, stretched by the pipeline's bubble, is already slower than the best so far.
+Lower bound: [prune] flops at the GPUs' peak, stretched by the pipeline's bubble, is already slower than the best so
+far.
 """
 
 from __future__ import annotations
@@ -115,21 +117,27 @@ class Pruner:
         for other in self.failed.get(self._group(values), []):
             if self._more(values, other.values):
                 differing = [n for n in self.directions if values.get(n) != other.values.get(n)]
-                return (f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), which ran "
-                        f"out: {', '.join(f'{n} {other.values.get(n)} → {values.get(n)}' for n in differing)}")
+                return (
+                    f"needs at least as much memory as trial {other.number} ({self.space.label(other.values)}), "
+                    "which ran "
+                    f"out: {', '.join(f'{n} {other.values.get(n)} → {values.get(n)}' for n in differing)}"
+                )
         return ""
 
     def _trade_reason(self, values: Mapping[str, Any]) -> str:
         if len(self.space.objective.goals) > 1:
-            return ""  # less memory may be what is looked for
+            return ""  # the search may be for less memory
         for name, seen in self.without.items():
             if self.costs_time[name] is not True:
                 continue
             rest = tuple(values.get(n) for n in self.space.parameters if n != name)
             for other in seen.get(rest, []):
                 if other.ok and self._level(name, other.values) < self._level(name, values):
-                    return (f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of trials so far "
-                            f"was slower with more {name}")
+                    return (
+                        f"trial {other.number} fits with {name}={shown(other.values[name])}, and every pair of "
+                        "trials so far "
+                        f"was slower with more {name}"
+                    )
         return ""
 
     def _bound_reason(self, values: Mapping[str, Any]) -> str:
@@ -150,8 +158,10 @@ class Pruner:
         reachable = self.space.objective.low_is_good(goal, self.space.objective.value(goal, values, guessed))
         if reachable <= best:
             return ""
-        return (f"cannot be faster than {floor:,.1f} ms (its FLOPs at the GPUs' peak, with the bubble), the best so far "
-                f"takes {self.best.step_ms:,.1f} ms")
+        return (
+            f"cannot be faster than {floor:,.1f} ms (its FLOPs at the GPUs' peak, with the bubble), the best so far "
+            f"takes {self.best.step_ms:,.1f} ms"
+        )
 
     def least_step_ms(self, values: Mapping[str, Any]) -> float | None:
         """The step at the peak rate of every GPU, from [prune] flops and bubble."""
@@ -170,7 +180,7 @@ class Pruner:
         return float(bound.flops.value(values)) / (gpus * peak * 1e12) * (1 + max(0.0, bubble)) * 1000
 
     def _gpus(self, values: Mapping[str, Any]) -> int:
-        """GPUs of the job; 0 where neither [prune] gpus nor the cluster's node count says."""
+        """Number of GPUs of the job, from [prune] gpus or the node count of the cluster; 0 if neither is given."""
         bound = self.space.pruning.bound
         if bound and bound.gpus:
             return int(bound.gpus.value(values))

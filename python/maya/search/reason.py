@@ -10,7 +10,7 @@ from maya.search.space import Space
 from maya.search.store import Record
 from maya.search.view import goal_text, milliseconds
 
-# Families of the critical path as people speak of them.
+# Names of the families of the critical path for the user.
 _GROUPS = (
     ("matrix products and attention", ("gemm", "grouped_gemm", "attention", "convolution", "triton")),
     ("communication between nodes", ("communication between nodes",)),
@@ -19,7 +19,7 @@ _GROUPS = (
     ("waiting (pipeline bubble, late ranks, gaps)", ("waiting",)),
     ("the host", ("host",)),
 )
-_REST = "kernels bound by memory (norms, activations, optimizer)"
+_REST = "memory-bound kernels (norms, activations, optimizer)"
 
 
 def group_names() -> list[str]:
@@ -64,8 +64,10 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
         return f"The best is {name} itself."
     what = {"step_time": "less time", "cost_per_token": "less money", "cost_to_tokens": "less money",
             "cost_per_step": "less money", "time_to_tokens": "less time", "tokens_per_second": "less time per token"}
-    sentences = [f"The best ({_differing(space, best, other)}) needs {saved:.1f} ± {spread:.1f} % {what.get(goal, 'less')} than "
-                 f"{name}: {goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])}."]
+    sentences = [
+        f"The best ({_differing(space, best, other)}) needs {saved:.1f} ± {spread:.1f} % {what.get(goal, 'less')} than "
+        f"{name}: {goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])}."
+    ]
     sentences += _where_time_goes(best, other, name)
     sentences += _work(best.prediction, other.prediction)
     mine, capacity = peak_memory(best.prediction)
@@ -80,7 +82,7 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     mine, theirs = grouped(best.prediction), grouped(other.prediction)
     if not mine or not theirs or not best.step_ms or not other.step_ms:
         return []
-    # Of steps with different work, compare what a token takes.
+    # If the steps have different amounts of work, compare the time per token.
     scale = _tokens(other.prediction) / _tokens(best.prediction)
     changes = {group: theirs.get(group, 0.0) - mine.get(group, 0.0) * scale for group in {*mine, *theirs}}
     least = 0.02 * other.step_ms
@@ -88,8 +90,11 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     more = sorted(((g, d) for g, d in changes.items() if -d >= least), key=lambda c: c[1])[:2]
     sentences = []
     if less:
-        parts = [f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → {milliseconds(mine.get(g, 0.0) * scale)})"
-                 for g, d in less]
+        parts = [
+            f"{milliseconds(d)} less of {g} ({milliseconds(theirs.get(g, 0.0))} → "
+            f"{milliseconds(mine.get(g, 0.0) * scale)})"
+            for g, d in less
+        ]
         sentences.append(f"On the critical path it has {_and(parts)}"
                          + (", for the same number of tokens." if abs(scale - 1) > 1e-6 else "."))
     if more:
@@ -111,5 +116,7 @@ def _work(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
         sentences.append(f"It computes {abs(100 * (a / b - 1)):.0f} % {'fewer' if a < b else 'more'} FLOPs"
                          f"{' (less recomputation or padding)' if a < b else ''}.")
     if mine.get("mfu") and theirs.get("mfu") and abs(mine["mfu"] - theirs["mfu"]) > 0.005:
-        sentences.append(f"The GPUs reach {100 * mine['mfu']:.1f} % of their peak in place of {100 * theirs['mfu']:.1f} %.")
+        sentences.append(
+            f"The GPUs reach {100 * mine['mfu']:.1f} % of their peak in place of {100 * theirs['mfu']:.1f} %."
+        )
     return sentences

@@ -1,7 +1,7 @@
-"""Optuna's samplers over a constrained space.
+"""Uses Optuna's samplers on a space with constraints.
 
-A sampler proposes a value for each parameter without knowing the constraints. The proposal is moved to the nearest valid
-configuration that has not been tried, and the sampler learns from what was really tried.
+A sampler proposes a value for each parameter without knowing the constraints. The proposal is moved to the nearest
+valid configuration that has not been tried, and the sampler learns from what was really tried.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from maya.search.store import Record, Store, distribution, optuna
 from maya.search.strategy import baseline
 
 NAMES = ("random", "tpe", "cmaes")
-POOL = 200_000  # configurations that are listed to move proposals to; of a larger space a random part
-STALLED = 200  # proposals in a row that lead nowhere new: the space is used up
+POOL = 200_000  # largest number of listed valid configurations; of a larger space a random sample is listed
+STALLED = 200  # after this many consecutive proposals without a new configuration, the space is exhausted
 
 
 def _inner(name: str, seed: int, several: bool) -> Any:
@@ -64,7 +64,7 @@ class Sampled:
                 break
         if len(pool) < POOL:
             return pool
-        pool.clear()  # too many: a random part of them, by random descents
+        pool.clear()  # too many: use a random sample instead
         while len(pool) < POOL // 20:
             values = next(self.tree.walk(shuffle=self.random))
             pool[enumeration.identity(self.space, values)] = values
@@ -89,7 +89,8 @@ class Sampled:
     # --- moving a proposal
 
     def _scales(self) -> dict[str, Any]:
-        """Numbers lie on a line from 0 to 1 (by their logarithm, where they are positive), other values by their place."""
+        """Numbers lie on a line from 0 to 1 (by their logarithm, where they are positive), other values by their
+        place."""
         scales: dict[str, Any] = {}
         for name in self.space.parameters:
             found = {values.get(name) for values in self.pool.values()} - {None}
@@ -97,7 +98,11 @@ class Sampled:
             if numbers and found:
                 use_log = min(found) > 0
                 low, high = min(found), max(found)
-                scales[name] = (use_log, math.log(low) if use_log else low, (math.log(high / low) if use_log else high - low) or 1)
+                scales[name] = (
+                    use_log,
+                    math.log(low) if use_log else low,
+                    (math.log(high / low) if use_log else high - low) or 1,
+                )
             else:
                 scales[name] = None
         return scales
@@ -123,7 +128,7 @@ class Sampled:
                 if isinstance(a, float) and isinstance(b, float):
                     total += (a - b) ** 2
                 elif a is None or b is None:
-                    total += 0.0  # a parameter that one of them does not have
+                    total += 0.0  # one of them does not have this parameter
                 else:
                     total += a != b
             return total
@@ -133,7 +138,7 @@ class Sampled:
             marks = self.random.sample(marks, 20000)
         best = min(marks, key=lambda mark: (distance(mark), str(mark)))
         values = dict(self.pool.pop(best))
-        for name, parameter in self.space.parameters.items():  # real numbers stay where the sampler put them
+        for name, parameter in self.space.parameters.items():  # real numbers keep the value of the sampler
             if isinstance(parameter.domain, domain.Floats) and values.get(name) is not None and name in proposed:
                 values[name] = proposed[name]
         self.chosen = self.tree.complete(values) if not self.space.finite else values
@@ -155,7 +160,8 @@ def _Moved(inner: Any, owner: Sampled) -> Any:
                 if name not in proposed:
                     proposed[name] = inner.sample_independent(study, trial, name, where)
             moved = owner.move(proposed)
-            # What the configuration does not have still needs a value for Optuna: the proposed one.
+            # Optuna needs a value for every parameter. For one that the configuration does not have, use the proposed
+            # value.
             return {name: moved.get(name, proposed[name]) for name in owner.distributions}
 
         def sample_independent(self, study: Any, trial: Any, name: str, where: Any) -> Any:

@@ -21,14 +21,14 @@ from maya.search.space import Space
 from maya.search.store import Store, check_version
 
 LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
-SMALL = 200  # configurations that are all tried, unless --method says otherwise
+SMALL = 200  # up to this many configurations are all tried, unless --method is given
 METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
 @dataclass
 class Settings:
     method: str = "auto"
-    trials: int | None = None  # at most so many trials run
+    trials: int | None = None  # limit on trials that run
     seconds: float | None = None
     jobs: int | None = None
     engine: str = "local"
@@ -49,7 +49,7 @@ def directory_of(space: Space, out: str | None) -> pathlib.Path:
 
 
 def check_trial(space: Space, program: Program) -> None:
-    """What would fail in every trial is said before the first: no program, no script, no cluster."""
+    """Reports problems that would fail every trial before the first one: a missing program, script or cluster."""
     values = next(enumeration.Tree(space).walk())
     plan = plans.make(space, values)
     program.cluster(plan.cluster)
@@ -79,12 +79,16 @@ def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner
         raise MayaError(f"--method {method} searches for one goal; use exhaustive or tpe for several")
     if method in ("exhaustive", "grid"):
         if not complete:
-            raise MayaError(f"the space has {'real numbers without a step' if not space.finite else 'too many configurations'} "
-                            f"and cannot be searched exhaustively; use --method tpe, gp, cmaes or random")
+            raise MayaError(
+                f"the space has {'real numbers without a step' if not space.finite else 'too many configurations'} "
+                f"and cannot be searched exhaustively; use --method tpe, gp, cmaes or random"
+            )
         return strategies.Listed(space, listed, store.records)
     if method in ("guided", "gp"):
         if not complete:
-            raise MayaError(f"--method {method} lists the whole space, and this one cannot be listed; use tpe, cmaes or random")
+            raise MayaError(
+                f"--method {method} lists the whole space, and this one cannot be listed; use tpe, cmaes or random"
+            )
         from maya.search.guided import Guided
 
         return Guided(space, listed, store.records, pruner, settings.seed)
@@ -102,7 +106,12 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     check_trial(space, program)
     strategies.baseline(space)
     folder = directory_of(space, settings.out)
-    origin = {"space": str(path), "command": list(settings.command or []), "cluster": settings.cluster, **settings.origin}
+    origin = {
+        "space": str(path),
+        "command": list(settings.command or []),
+        "cluster": settings.cluster,
+        **settings.origin,
+    }
     store = Store.open(folder, space, origin, numeric=settings.method == "cmaes")
     try:
         pruner = Pruner(space, program, settings.prune)
@@ -131,21 +140,38 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     ran = [r for r in store.records if r.ok and not r.reused]
     for name in campaign.duplicates(space, ran):
         notes.append(f"{name} makes no difference in any pair of trials: does the script read it?")
-    if len(ran) > 2 and len({(r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
-                             for r in ran}) == 1 and len({round(r.step_ms or 0, 2) for r in ran}) == 1:
+    if (
+        len(ran) > 2
+        and len(
+            {
+                (r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
+                for r in ran
+            }
+        )
+        == 1
+        and len({round(r.step_ms or 0, 2) for r in ran}) == 1
+    ):
         notes.append("all trials are equal: the script seems to ignore what it is given.")
     lines = [(r, f) for r in store.records if r.checks.get("extrapolated") and r.step_ms
              for f in store.records if f.key == r.key and f.step_ms and not f.checks.get("extrapolated")]
     if lines:
         worst = max(abs(r.step_ms / f.step_ms - 1) for r, f in lines)
-        notes.append(f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the line "
-                     f"was at most {100 * worst:.1f} % off.")
+        notes.append(
+            f"Steps are extrapolated from shorter ones ([fidelity]); of {len(lines)} that also ran at full depth the "
+            "line "
+            f"was at most {100 * worst:.1f} % off."
+        )
     failed = [f for f in store.records if f.kind in outcome.FAILURES and not f.checks and any(
         r.key == f.key and r.checks.get("extrapolated") and r.ok for r in store.records)]
     for record in failed:
-        notes.append(f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: {record.detail}")
+        notes.append(
+            f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: "
+            f"{record.detail}"
+        )
     for name, why in pruner.distrusted.items():
-        notes.append(f"[prune] says how memory goes with {name}, but {why}; it was not used to skip anything from then on.")
+        notes.append(
+            f"[prune] declares how memory depends on {name}, but {why}; it was no longer used to skip configurations."
+        )
     return notes
 
 

@@ -1,4 +1,4 @@
-"""SPACE.toml: which configurations there are, what each becomes in the command, and what is asked of them.
+"""SPACE.toml: the configurations, how each changes the command, and the goals and limits of the search.
 
 `Space.load(path)` reads and checks everything that can be checked before a trial runs; errors name file and line.
 The format is described in docs/search.md.
@@ -79,13 +79,13 @@ class Bound:
 class Pruning:
     memory_increases_with: tuple[str, ...] = ()
     memory_decreases_with: tuple[str, ...] = ()
-    trades_time_for_memory: tuple[str, ...] = ()  # in rising order of time: recomputation, offload
+    trades_time_for_memory: tuple[str, ...] = ()  # values in ascending order of time: recomputation, offload
     bound: Bound | None = None
 
 
 @dataclass(frozen=True)
 class Limits:
-    memory_headroom: float = 0.0  # share of the GPU's memory that stays free
+    memory_headroom: float = 0.0  # share of the GPU's memory that must stay free
     gpus: int | None = None
     usd_per_hour: float | None = None
     hours: float | None = None  # to train [objective] tokens
@@ -205,8 +205,23 @@ class _Locator:
 
 
 _TABLES = {
-    "name", "command", "directory", "constants", "parameters", "derived", "constraints", "flags", "environment", "files",
-    "cluster", "objective", "limits", "trial", "fidelity", "prune", "baseline",
+    "name",
+    "command",
+    "directory",
+    "constants",
+    "parameters",
+    "derived",
+    "constraints",
+    "flags",
+    "environment",
+    "files",
+    "cluster",
+    "objective",
+    "limits",
+    "trial",
+    "fidelity",
+    "prune",
+    "baseline",
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 _RESERVED = {"and", "or", "not", "in", "if", "else", "true", "false", "True", "False", "flags"}
@@ -228,7 +243,7 @@ class _Reader:
     def section(self, name: str) -> dict:
         value = self.table.get(name, {})
         if not isinstance(value, dict):
-            raise self.fail("", name, f"wants a table, found {value!r}")
+            raise self.fail("", name, f"must be a table, found {value!r}")
         return value
 
     def known(self, name: str, allowed: Iterable[str]) -> dict:
@@ -243,7 +258,7 @@ class _Reader:
         if value is default:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= least:
-            raise self.fail(table, key, f"wants a number of at least {least:g}, found {value!r}")
+            raise self.fail(table, key, f"must be a number of at least {least:g}, found {value!r}")
         return value
 
     def expression(self, table: str, key: str, text: Any) -> Expression:
@@ -258,7 +273,7 @@ class _Reader:
         if isinstance(text, (int, float)):
             text = str(text)
         if not isinstance(text, str):
-            raise self.fail(table, key, f"wants a text, found {text!r}")
+            raise self.fail(table, key, f"must be a string, found {text!r}")
         try:
             return Template(text, file)
         except MayaError as problem:
@@ -291,14 +306,18 @@ class _Reader:
                 words = shlex.split(words)
             except ValueError as problem:
                 raise self.fail("", "command", f"{problem}") from None
-        if not isinstance(words, (list, tuple)) or not words or not all(isinstance(w, (str, int, float)) for w in words):
-            raise self.fail("", "command", "wants a list of words")
+        if (
+            not isinstance(words, (list, tuple))
+            or not words
+            or not all(isinstance(w, (str, int, float)) for w in words)
+        ):
+            raise self.fail("", "command", "must be a list of words")
         return [self.template("", "command", word) for word in words]
 
     def constants(self) -> dict[str, Any]:
         for key, value in self.section("constants").items():
             if not isinstance(value, (int, float, str, bool)):
-                raise self.fail("constants", key, f"wants a number, a text or a boolean, found {value!r}")
+                raise self.fail("constants", key, f"must be a number, a string or a boolean, found {value!r}")
         return dict(self.section("constants"))
 
     def parameters(self) -> dict[str, domain.Parameter]:
@@ -322,8 +341,8 @@ class _Reader:
         elif isinstance(given, list):
             rules = [Rule("", self.expression("", "constraints", text)) for text in given]
         else:
-            raise self.fail("", "constraints", "wants a list or a table of expressions")
-        # A share of something that does not divide (`dp = world / (tp * pp)`) is no configuration.
+            raise self.fail("", "constraints", "must be a list or a table of expressions")
+        # A division with a remainder (`dp = world / (tp * pp)`) is not a valid configuration.
         return rules + [Rule("", e, whole=name) for name, e in derived.items() if "/" in e.text.replace("//", "")]
 
     def flags(self) -> dict[str, Expression]:
@@ -333,10 +352,12 @@ class _Reader:
         found = {}
         for name, given in self.section("files").items():
             if not isinstance(given, dict) or len({"text", "template"} & set(given)) != 1:
-                raise self.fail("files", name, "wants { name = \"…\", template = \"path\" } or { name = \"…\", text = \"…\" }")
+                raise self.fail(
+                    "files", name, 'must be { name = "…", template = "path" } or { name = "…", text = "…" }'
+                )
             file_name = given.get("name", name)
             if not isinstance(file_name, str) or pathlib.PurePath(file_name).name != file_name:
-                raise self.fail("files", name, f"name wants a plain file name, found {file_name!r}")
+                raise self.fail("files", name, f"name must be a plain file name, found {file_name!r}")
             text = given.get("text")
             if text is None and not self.templates:
                 text = "".join(f"{{{{ {name} }}}}" for name in self.section("parameters"))
@@ -355,10 +376,12 @@ class _Reader:
         nodes = section.get("nodes")
         settings = section.get("set", {})
         if not isinstance(settings, dict):
-            raise self.fail("cluster", "set", "wants a table of figures")
+            raise self.fail("cluster", "set", "must be a table of figures")
         return {
             "cluster_name": self.template("cluster", "name", name),
-            "cluster_nodes": None if nodes is None or self.cluster_given else self.expression("cluster", "nodes", nodes),
+            "cluster_nodes": None
+            if nodes is None or self.cluster_given
+            else self.expression("cluster", "nodes", nodes),
             "cluster_set": {k: self.template("cluster.set", k, v) for k, v in settings.items()},
         }
 
@@ -367,7 +390,7 @@ class _Reader:
         goals = section.get("goal", "step_time")
         goals = [goals] if isinstance(goals, str) else goals
         if not isinstance(goals, list) or not goals:
-            raise self.fail("objective", "goal", f"wants a goal or a list of goals, found {goals!r}")
+            raise self.fail("objective", "goal", f"must be a goal or a list of goals, found {goals!r}")
         for goal in goals:
             if goal not in objective.GOALS:
                 raise self.fail("objective", "goal", f"unknown goal {goal!r}{_suggestion(str(goal), objective.GOALS)}; "
@@ -384,7 +407,7 @@ class _Reader:
         self.known("limits", {"memory_headroom", "gpus", "usd_per_hour", "hours", "usd"})
         headroom = self.number("limits", "memory_headroom", 0.0)
         if headroom >= 1:
-            raise self.fail("limits", "memory_headroom", f"wants a share below 1 (0.05 is 5 %), found {headroom:g}")
+            raise self.fail("limits", "memory_headroom", f"must be a share below 1 (0.05 is 5 %), found {headroom:g}")
         limits = Limits(headroom, self.number("limits", "gpus", None, 1), self.number("limits", "usd_per_hour", None),
                         self.number("limits", "hours", None), self.number("limits", "usd", None))
         if (limits.hours is not None or limits.usd is not None) and "tokens" not in self.section("objective"):
@@ -396,7 +419,7 @@ class _Reader:
         section = self.known("trial", {"timeout_s", "memory_gib", "stop_after", "ranks"})
         stop = section.get("stop_after", "auto")
         if not (stop in ("auto", "never") or (isinstance(stop, int) and stop > 0)):
-            raise self.fail("trial", "stop_after", f"wants a number of steps, auto or never, found {stop!r}")
+            raise self.fail("trial", "stop_after", f"must be a number of steps, auto or never, found {stop!r}")
         return TrialLimits(self.number("trial", "timeout_s", 300.0, 1), self.number("trial", "memory_gib", None, 0.01),
                            str(stop), str(section.get("ranks", "unique")))
 
@@ -406,19 +429,31 @@ class _Reader:
             return None
         name, at = section.get("parameter"), section.get("at")
         if not isinstance(name, str):
-            raise self.fail("fidelity", "parameter", "wants the name of the depth: a constant, parameter or derived value")
+            raise self.fail(
+                "fidelity", "parameter", "must be the name of the depth: a constant, parameter or derived value"
+            )
         if not isinstance(at, list) or len(at) != 2:
-            raise self.fail("fidelity", "at", "wants two values or expressions, the depths that are run")
+            raise self.fail("fidelity", "at", "must be two values or expressions, the depths that are run")
         return Fidelity(name, tuple(self.expression("fidelity", "at", text) for text in at))
 
     def pruning(self) -> Pruning:
-        section = self.known("prune", {"memory_increases_with", "memory_decreases_with", "trades_time_for_memory", "flops",
-                                       "dtype", "bubble", "gpus"})
+        section = self.known(
+            "prune",
+            {
+                "memory_increases_with",
+                "memory_decreases_with",
+                "trades_time_for_memory",
+                "flops",
+                "dtype",
+                "bubble",
+                "gpus",
+            },
+        )
 
         def names(key: str) -> tuple[str, ...]:
             value = section.get(key, [])
             if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise self.fail("prune", key, f"wants a list of parameter names, found {value!r}")
+                raise self.fail("prune", key, f"must be a list of parameter names, found {value!r}")
             return tuple(value)
 
         bound = None
@@ -444,8 +479,12 @@ class _Names:
 
     def check(self) -> None:
         space = self.space
-        for table, names in (("constants", space.constants), ("parameters", space.parameters), ("derived", space.derived),
-                             ("files", space.files)):
+        for table, names in (
+            ("constants", space.constants),
+            ("parameters", space.parameters),
+            ("derived", space.derived),
+            ("files", space.files),
+        ):
             for name in names:
                 if not _NAME.match(name) or name in _RESERVED:
                     raise self.reader.fail(table, name, "is no name for an expression (letters, digits and _ only)")
@@ -465,7 +504,7 @@ class _Names:
 
     def check_uses(self) -> None:
         space, used = self.space, set()
-        started: list[tuple[str, str, frozenset, bool]] = []  # what a trial is started with
+        started: list[tuple[str, str, frozenset, bool]] = []  # arguments and variables that a trial is started with
         for word in space.command:
             started.append(("", "command", word.names - {"flags"}, True))
         started += [("environment", k, t.names, True) for k, t in space.environment.items()]
@@ -481,9 +520,13 @@ class _Names:
             for name in names if placeholder else ():
                 parameter = space.parameters.get(name)
                 if parameter and parameter.when and parameter.otherwise is None:
-                    raise self.reader.fail("parameters", name, f"has `when` but no `otherwise`, and {{{name}}} stands in "
-                                           f"{'[' + table + '] ' if table else ''}{key}; give `otherwise`, or use [flags], "
-                                           "which leave out what has no value")
+                    raise self.reader.fail(
+                        "parameters",
+                        name,
+                        f"has `when` but no `otherwise`, and {{{name}}} stands in "
+                        f"{'[' + table + '] ' if table else ''}{key}; give `otherwise`, or use [flags], "
+                        "which leave out what has no value",
+                    )
         for name, parameter in space.parameters.items():
             self.require("parameters", name, parameter.names)
         for name, expression in space.derived.items():
@@ -500,7 +543,9 @@ class _Names:
         for key in ("memory_increases_with", "memory_decreases_with", "trades_time_for_memory"):
             for name in getattr(space.pruning, key):
                 if name not in space.parameters:
-                    raise self.reader.fail("prune", key, f"`{name}` is no parameter{_suggestion(name, space.parameters)}")
+                    raise self.reader.fail(
+                        "prune", key, f"`{name}` is no parameter{_suggestion(name, space.parameters)}"
+                    )
         if space.fidelity:
             self.require("fidelity", "parameter", {space.fidelity.name})
             for expression in space.fidelity.at:
@@ -524,8 +569,11 @@ class _Names:
                                        "[cluster]")
         for name in space.files:
             if name not in reached:
-                raise self.reader.fail("files", name, f"is written for each trial but nothing reads it; write {{{name}}}, "
-                                       "its path, into the command")
+                raise self.reader.fail(
+                    "files",
+                    name,
+                    f"is written for each trial but nothing reads it; write {{{name}}}, its path, into the command",
+                )
 
     def check_cycles(self) -> None:
         space = self.space

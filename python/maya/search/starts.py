@@ -1,5 +1,5 @@
-"""Cheap starts for the trials of a search: their Python programs are forked from processes that have imported torch already and
-live as long as the search (docs/starts.md)."""
+"""Cheap starts for the trials of a search: their Python programs are forked from processes that have imported torch
+already and live as long as the search (docs/starts.md)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import tempfile
 
 
 class Starts:
-    """The directory of these processes, which `maya run` finds in the environment. They end when its owner, this process, does."""
+    """The directory of these processes, which `maya run` finds in the environment. They end when its owner, this
+    process, does."""
 
     def __init__(self) -> None:
-        # In /tmp, whatever TMPDIR says: it holds sockets, whose paths are short.
+        # Always in /tmp, regardless of TMPDIR, because paths of sockets must be short.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="maya-start-", dir="/tmp"))
         (self.folder / "owner").write_text(str(os.getpid()))
         atexit.register(self.close)

@@ -1,4 +1,4 @@
-"""The directory of a search: what was asked, and every configuration that was tried or skipped.
+"""The directory of a search: its space, and every configuration that was tried or skipped.
 
     DIR/search.json     version and origin of the search
     DIR/space.toml      the space as it was last searched
@@ -6,8 +6,9 @@
     DIR/trials/KEY/     one trial: output.txt, files/, run/ (a run directory of `maya run`)
     DIR/results.csv, results.json, search.html
 
-One search writes to a directory at a time (search.lock). A search that is started again on its directory goes on where it
-was. One whose space has changed gets a new study in the same journal and takes over every trial whose command is the same.
+One search writes to a directory at a time (search.lock). A search that is started again on its directory goes on where
+it was. One whose space has changed gets a new study in the same journal and takes over every trial whose command is the
+same.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VERSION = 1
 
 
 class StoreError(MayaError):
-    """The directory of a search cannot be used; the message says why and what to do."""
+    """The directory of a search cannot be used. The message says why and what to do."""
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Record:
     reused: str = ""
     folder: str = ""
     baseline: bool = False
-    checks: dict[str, Any] = field(default_factory=dict)  # how an extrapolation came about
+    checks: dict[str, Any] = field(default_factory=dict)  # how an extrapolation was made
 
     @property
     def ok(self) -> bool:
@@ -69,7 +70,7 @@ class Record:
 
 @functools.lru_cache(maxsize=1)
 def optuna() -> Any:
-    """The package, quiet; a StoreError says how to get it."""
+    """Imports Optuna without its log output. Raises StoreError with instructions if it is not installed."""
     try:
         import optuna as package
     except ModuleNotFoundError as problem:
@@ -79,7 +80,8 @@ def optuna() -> Any:
 
 
 def distribution(parameter: domain.Parameter, numeric: bool = False) -> Any:
-    """Optuna's view of a parameter. `numeric`: choices of numbers as a range (for CMA-ES, which knows no categories)."""
+    """Optuna's view of a parameter. `numeric`: choices of numbers as a range (for CMA-ES, which knows no
+    categories)."""
     distributions = optuna().distributions
     where = parameter.domain
     if isinstance(where, domain.Floats):
@@ -104,8 +106,10 @@ class _Lock:
             self.file.seek(0)
             holder = self.file.read().strip()
             self.file.close()
-            raise StoreError(f"another search {f'(process {holder}) ' if holder else ''}is writing to {folder}; wait for it, "
-                             "or name another directory with --out") from None
+            raise StoreError(
+                f"another search {f'(process {holder}) ' if holder else ''}is writing to {folder}; wait for it, "
+                "or name another directory with --out"
+            ) from None
         self.file.truncate(0)
         self.file.write(str(os.getpid()))
         self.file.flush()
@@ -148,8 +152,10 @@ def _backend(journal: pathlib.Path) -> Any:
                         self.synced = time.monotonic()
                 except OSError as problem:
                     file.truncate(before)
-                    raise StoreError(f"cannot write to {journal}: {problem.strerror}; what was done is kept. Make room and "
-                                     "start the same search again") from None
+                    raise StoreError(
+                        f"cannot write to {journal}: {problem.strerror}; what was done is kept. Make room and "
+                        "start the same search again"
+                    ) from None
 
     return Backend(str(journal))
 
@@ -157,17 +163,17 @@ def _backend(journal: pathlib.Path) -> Any:
 class Store:
     def __init__(self, folder: pathlib.Path, space: Space, study: Any, lock: _Lock | None):
         self.folder, self.space, self.study, self._lock = folder, space, study, lock
-        self.known: dict[str, Record] = {}  # by key: trials whose outcome can be taken over
+        self.known: dict[str, Record] = {}  # by key: trials whose outcome can be reused
         self.records: list[Record] = []
-        self._next = 0  # number of the next trial: this search is the only one that adds any
+        self._next = 0  # number of the next trial; only this search adds trials
         self._distributions = {name: distribution(p) for name, p in space.parameters.items()}
 
     @staticmethod
     def open(folder: pathlib.Path, space: Space, origin: Mapping[str, Any], numeric: bool = False) -> "Store":
-        """A new directory, or one to go on with."""
+        """Creates a new directory, or opens one to continue a search."""
         try:
             if not folder.exists():
-                folder.mkdir(parents=True, mode=0o700)  # command lines and outputs of trials are the user's own
+                folder.mkdir(parents=True, mode=0o700)  # command lines and outputs of trials are private
             (folder / "trials").mkdir(exist_ok=True)
         except OSError as problem:
             raise StoreError(f"cannot make {folder}: {problem.strerror}") from None
@@ -234,7 +240,7 @@ class Store:
         self._next = len(self.study.get_trials(deepcopy=False))
 
     def add(self, record: Record, asked: Any = None) -> Record:
-        """Stores what became of a configuration. `asked`: the Optuna trial, where a sampler proposed it."""
+        """Stores the outcome of a configuration. `asked` is the Optuna trial, if a sampler proposed it."""
         package = optuna()
         state = _state(record.kind, len(self.space.objective.goals))
         if asked is not None:
@@ -288,7 +294,9 @@ def check_version(folder: pathlib.Path) -> dict[str, Any]:
         origin = json.loads(path.read_text())
         version = int(origin["version"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(f"{path} is damaged; the trials are kept in {folder / 'study.journal'}. Remove {path} to go on") from None
+        raise StoreError(
+            f"{path} is damaged; the trials are kept in {folder / 'study.journal'}. Remove {path} to continue"
+        ) from None
     if version > VERSION:
         raise StoreError(f"{folder} was written by a newer Maya (search version {version}, this one reads {VERSION}); "
                          "use that one, or name another directory with --out")
@@ -299,8 +307,12 @@ def _state(kind: str, goals: int) -> Any:
     states = optuna().trial.TrialState
     if kind == outcome.OK:
         return states.COMPLETE
-    # A pruned trial teaches samplers where not to look; Optuna allows it for one goal only.
-    return states.PRUNED if goals == 1 and kind in (outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED) else states.FAIL
+    # Samplers learn from pruned trials too. Optuna supports this for a single goal only.
+    return (
+        states.PRUNED
+        if goals == 1 and kind in (outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED)
+        else states.FAIL
+    )
 
 
 def _attributes(record: Record) -> dict[str, Any]:
@@ -315,7 +327,7 @@ def _records(study: Any) -> list[Record]:
     for trial in study.get_trials(deepcopy=False):
         stored = trial.user_attrs.get("record")
         if not stored:
-            continue  # interrupted: it is run again
+            continue  # interrupted: it will run again
         record = Record(**{key: stored[key] for key in Record.__dataclass_fields__ if key in stored})
         record.number = trial.number
         found.append(record)

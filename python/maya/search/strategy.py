@@ -18,7 +18,9 @@ def baseline(space: Space) -> enumeration.Values | None:
     try:
         return enumeration.Tree(space).complete(space.baseline)
     except MayaError as problem:
-        raise MayaError(f"{space.where('baseline', '')}: [baseline] is no configuration of the space: {problem}") from None
+        raise MayaError(
+            f"{space.where('baseline', '')}: [baseline] is no configuration of the space: {problem}"
+        ) from None
 
 
 class Listed:

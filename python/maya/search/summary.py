@@ -61,13 +61,17 @@ def ties(result: "SearchResult") -> str:
     sentences = []
     if len(tied) > 1:
         names = _runs([places[r.number] for r in tied[1:]])
-        sentences.append(f"{names} {'is' if len(tied) == 2 else 'are'} tied with 1: the prediction cannot tell them apart")
+        sentences.append(
+            f"{names} {'is' if len(tied) == 2 else 'are'} tied with 1: the prediction cannot tell them apart"
+        )
     next_one = next((r for r in best[1:] if r not in tied), None)
     if next_one:
         change = compare.difference(result.space, best[0], next_one)
         faster = 100 * (1 - 1 / (1 + change.percent / 100))
-        sentences.append(f"1 is {faster:.1f} ± {change.plus_minus / (1 + change.percent / 100):.1f} % {_better(result)} than "
-                         f"{places[next_one.number]}")
+        sentences.append(
+            f"1 is {faster:.1f} ± {change.plus_minus / (1 + change.percent / 100):.1f} % {_better(result)} than "
+            f"{places[next_one.number]}"
+        )
     return "; ".join(sentences) + "." if sentences else ""
 
 
@@ -116,8 +120,11 @@ def near_misses(result: "SearchResult") -> str:
         return ""
     short, nearest = min(close, key=lambda pair: (pair[0], pair[1].number))
     others = f", and {len(close) - 1} more by less than {100 * NEAR:g} %" if len(close) > 1 else ""
-    return (f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB too large"
-            f"{others}. Predicted memory is not that exact: such a configuration may fit on the cluster.")
+    return (
+        f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB "
+        "too large"
+        f"{others}. Predicted memory is not that exact: such a configuration may fit on the cluster."
+    )
 
 
 def counts(result: "SearchResult") -> str:

@@ -1,8 +1,8 @@
-"""A Gaussian process over configurations: what the trials so far say about those that have not run.
+"""A Gaussian process over configurations: predicts configurations that have not run from the trials so far.
 
-The logarithm of a figure (step time, memory) is a smooth function of the logarithms of the parameters. A linear part carries
-the trends beyond what was tried, a Matérn part the curvature; one length scale per feature is chosen by the likelihood.
-Plain numpy: a few hundred trials at most.
+The logarithm of a figure (step time, memory) is a smooth function of the logarithms of the parameters. A linear part
+carries the trends beyond what was tried, a Matérn part the curvature; one length scale per feature is chosen by the
+likelihood. Plain numpy: a few hundred trials at most.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Features:
 class GaussianProcess:
     """Fit on rows x and values y; predicts mean and standard deviation."""
 
-    NOISE = 1e-3  # of the variance: host times differ a little from run to run
+    NOISE = 1e-3  # share of the variance: host times vary a little from run to run
     SCALES = (0.7, 1.5, 3.0, 6.0, 12.0, 50.0)
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class GaussianProcess:
             return -math.inf
         solved = np.linalg.solve(lower, self.y)
         n = len(self.y)
-        # The variance that fits best is worked out; what remains is the likelihood of the shape.
+        # The best variance is known in closed form; what remains is the likelihood of the length scales.
         return -0.5 * n * math.log(max(1e-12, float(solved @ solved) / n)) - float(np.log(np.diag(lower)).sum())
 
     def fit(self, x: Any, y: Any, choose: bool) -> None:
@@ -123,4 +123,6 @@ class GaussianProcess:
         cross = self._kernel(x, self.x)
         solved = np.linalg.solve(self.lower, cross.T)
         own = 1 + self.linear * (x * x).sum(1) / x.shape[1]
-        return self.mean + cross @ self.weights, np.sqrt(self.variance * np.maximum(1e-9, own - (solved * solved).sum(0)))
+        return self.mean + cross @ self.weights, np.sqrt(
+            self.variance * np.maximum(1e-9, own - (solved * solved).sum(0))
+        )

@@ -39,7 +39,9 @@ class Template:
                 self.parts.append(match[0][0])
                 continue
             if match[1] is None:
-                raise TemplateError(f"a brace without its partner in `{text}`; a brace of the text itself is written twice")
+                raise TemplateError(
+                    f"a brace without its partner in `{text}`; a brace of the text itself is written twice"
+                )
             try:
                 self.parts.append(Expression(match[1]))
             except ExpressionError as problem:

@@ -26,13 +26,13 @@ class Task:
 
     key: str
     words: tuple[str, ...]  # the whole command line, `maya run …`
-    environment: Mapping[str, str]  # what is added to that of the search
+    environment: Mapping[str, str]  # variables that are added to those of the search
     files: Mapping[str, str]
     folder: str  # absolute
     directory: str  # where the command runs
     timeout_s: float
     memory_gib: float
-    again: bool = False  # a recording is simulated again: seconds, little memory
+    again: bool = False  # only simulates an existing recording again: seconds, little memory
     tags: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -74,13 +74,15 @@ class Running:
         self.folder = pathlib.Path(task.folder)
         self.began = time.monotonic()
         self.peak_gib, self.seen = 0.0, set()
-        shutil.rmtree(self.folder, ignore_errors=True)  # of a trial that was interrupted
+        shutil.rmtree(self.folder, ignore_errors=True)  # left by a trial that was interrupted
         (self.folder / "run").mkdir(parents=True) if task.again else self.folder.mkdir(parents=True)
         if task.files:
             (self.folder / "files").mkdir()
             for name, content in task.files.items():
                 (self.folder / "files" / name).write_text(content)
-        (self.folder / "command.json").write_text(json.dumps({"words": task.words, "environment": dict(task.environment)}))
+        (self.folder / "command.json").write_text(
+            json.dumps({"words": task.words, "environment": dict(task.environment)})
+        )
         try:
             self.process = processes.start(task.words, {**os.environ, **environment, **task.environment}, self.mark,
                                            self.folder / "output.txt", task.directory)
@@ -102,10 +104,10 @@ class Running:
             self.stop()
             kind, detail = outcome.TIMEOUT, f"still running after {self.task.timeout_s:g} s: {self._last_line()}"
             return self._outcome(kind, detail, None, seconds)
-        self.stop()  # what it left behind
+        self.stop()  # ends remaining descendants
         prediction = outcome.read_prediction(self.folder / "run")
         kind, detail = outcome.judge(code, self._output(), prediction)
-        for name in ("report.html", "timeline.pftrace"):  # large, and made again by `maya predict`
+        for name in ("report.html", "timeline.pftrace"):  # large; `maya predict` can create them again
             (self.folder / "run" / name).unlink(missing_ok=True)
         return self._outcome(kind, detail, prediction, seconds)
 

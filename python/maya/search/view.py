@@ -1,4 +1,5 @@
-"""The search in a terminal: a few lines that are redrawn while it runs, or one line per trial where they go to a file."""
+"""The search in a terminal: a few lines that are redrawn while it runs, or one line per trial where they go to a
+file."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from maya.search.space import Space
 from maya.search.store import Record
 
 REDRAW_S = 0.25
-SKIPPED_LINES_S = 5.0  # skipped configurations are counted, not listed, where lines are written
+SKIPPED_LINES_S = 5.0  # without a terminal, skipped configurations are counted and not listed
 
 
 def duration(seconds: float) -> str:
@@ -52,7 +53,9 @@ def record_line(space: Space, record: Record) -> str:
     label = space.label(record.values)
     if record.kind == outcome.OK:
         parts = [milliseconds(record.step_ms or 0)]
-        parts += [goal_text(g, v) for g, v in zip(space.objective.goals, record.goals) if g not in ("step_time", "memory")]
+        parts += [
+            goal_text(g, v) for g, v in zip(space.objective.goals, record.goals) if g not in ("step_time", "memory")
+        ]
         parts.append(memory_text(record))
         if record.reused:
             parts.append(f"({record.reused})")
@@ -83,7 +86,7 @@ class Lines(Silent):
             self.skipped += 1
             return
         done = sum(campaign.progress.kinds.values())
-        # Confirmations at full depth come on top of the configurations.
+        # Confirmations at full depth are counted in addition to the configurations.
         of = f"/{campaign.progress.total}" if done <= (campaign.progress.total or 0) else ""
         self.say(f"[{done}{of}] {record_line(campaign.space, record)}")
 

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "abi/cuda.h"
-#include "session/attributes.h"
-#include "session/calls.h"
-#include "session/errors.h"
 #include "session/handles.h"
+#include "session/machine.h"
+#include "session/session.h"
 
 using namespace maya;
 using namespace maya::abi;
+using session::check_device;
 using session::code::invalid_context;
-using session::code::invalid_device;
 
 namespace {
 
@@ -45,13 +44,8 @@ std::vector<CUcontext>& stack() {
   return s;
 }
 
-int checked(int device) {
-  if (int error = session::ready()) return error;
-  return device < 0 || device >= session::state().device_count() ? invalid_device : 0;
-}
-
 void make_current(CUcontext context) {
-  if (const Context* own = find(context)) session::thread().device = own->device;
+  if (const Context* own = find(context)) session::use_device(own->device);
 }
 
 CUcontext current() { return stack().empty() ? nullptr : stack().back(); }
@@ -69,7 +63,7 @@ int cuDriverGetVersion(int* version) {
 }
 
 int cuDeviceGet(int* device, int ordinal) {
-  if (int error = checked(ordinal)) return error;
+  if (int error = check_device(ordinal)) return error;
   if (device == nullptr) return 1;
   *device = ordinal;
   return 0;
@@ -77,92 +71,85 @@ int cuDeviceGet(int* device, int ordinal) {
 int cuDeviceGetCount(int* count) {
   if (count == nullptr) return 1;
   int error = session::ready();
-  *count = error == 0 ? session::state().device_count() : 0;
+  *count = error == 0 ? session::device_count() : 0;
   return error == session::code::no_device ? 0 : error;
 }
 int cuDeviceGetName(char* name, int bytes, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (name == nullptr || bytes <= 0) return 1;
   std::snprintf(name, static_cast<size_t>(bytes), "%s", session::gpu().marketing.c_str());
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (bytes == nullptr) return 1;
-  *bytes = session::state().memory.total(device);
+  *bytes = session::memory_total(device);
   return 0;
 }
 int cuDeviceGetUuid_v2(void* uuid, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (uuid == nullptr) return 1;
   session::device_uuid(device, static_cast<unsigned char*>(uuid));
   return 0;
 }
 int cuDeviceGetUuid(void* uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   return value != nullptr && session::device_attribute(attribute, device, *value) ? 0 : 1;
 }
 int cuDeviceComputeCapability(int* major, int* minor, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (major != nullptr) *major = session::gpu().capability_major;
   if (minor != nullptr) *minor = session::gpu().capability_minor;
   return 0;
 }
 int cuDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (int error = checked(device)) return error;
-  if (int error = checked(peer)) return error;
+  if (int error = check_device(device)) return error;
+  if (int error = check_device(peer)) return error;
   if (can == nullptr) return 1;
   *can = device != peer;
   return 0;
 }
 int cuDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
-  if (int error = checked(device)) return error;
-  if (int error = checked(peer)) return error;
+  if (int error = check_device(device)) return error;
+  if (int error = check_device(peer)) return error;
   if (value == nullptr) return 1;
   *value = attribute == 2 ? 1 : attribute == 1 ? 0 : session::gpu().nvlink_gbps > 0;
   return 0;
 }
 int cuDeviceGetPCIBusId(char* text, int bytes, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (text == nullptr || bytes < 13) return 1;
   session::device_bus_id(device, text, static_cast<size_t>(bytes));
   return 0;
 }
 int cuDeviceGetDefaultMemPool(void** pool, int device) {
-  if (int error = checked(device)) return error;
-  if (pool == nullptr) return 1;
-  *pool = session::state().default_pools[static_cast<size_t>(device)];
-  return 0;
+  return pool == nullptr ? 1 : session::pool_of_device(device, true, *pool);
 }
 int cuDeviceGetMemPool(void** pool, int device) {
-  if (int error = checked(device)) return error;
-  if (pool == nullptr) return 1;
-  *pool = session::state().current_pools[static_cast<size_t>(device)];
-  return 0;
+  return pool == nullptr ? 1 : session::pool_of_device(device, false, *pool);
 }
 
 int cuDevicePrimaryCtxRetain(CUcontext* context, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (context == nullptr) return 1;
   *context = primary(device);
   return session::touch();
 }
-int cuDevicePrimaryCtxRelease_v2(int device) { return checked(device); }
-int cuDevicePrimaryCtxRelease(int device) { return checked(device); }
-int cuDevicePrimaryCtxReset_v2(int device) { return checked(device); }
-int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned) { return checked(device); }
+int cuDevicePrimaryCtxRelease_v2(int device) { return check_device(device); }
+int cuDevicePrimaryCtxRelease(int device) { return check_device(device); }
+int cuDevicePrimaryCtxReset_v2(int device) { return check_device(device); }
+int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned) { return check_device(device); }
 int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (flags != nullptr) *flags = 0;
   // Active on the device this thread works on, once the process has touched it.
-  if (active != nullptr)
-    *active = session::state().recorder.begun() && device == session::thread().device;
+  if (active != nullptr) *active = session::context_exists() && device == session::current_device();
   return 0;
 }
 
 int cuCtxCreate_v2(CUcontext* context, unsigned, int device) {
-  if (int error = checked(device)) return error;
+  if (int error = check_device(device)) return error;
   if (context == nullptr) return 1;
   static std::atomic<std::uint64_t> next{1000};  // behind those of the primary contexts
   *context = static_cast<CUcontext>(session::make_handle<Context>(device, next++, false));
@@ -197,9 +184,9 @@ int cuCtxGetCurrent(CUcontext* context) {
   if (int error = session::ready()) return error;
   if (context == nullptr) return 1;
   // The runtime makes the primary context current when it is first used.
-  *context = current() != nullptr                ? current()
-             : session::state().recorder.begun() ? primary(session::thread().device)
-                                                 : nullptr;
+  *context = current() != nullptr        ? current()
+             : session::context_exists() ? primary(session::current_device())
+                                         : nullptr;
   return 0;
 }
 int cuCtxPushCurrent_v2(CUcontext context) {
@@ -218,7 +205,7 @@ int cuCtxPopCurrent_v2(CUcontext* context) {
 int cuCtxGetDevice(int* device) {
   if (int error = session::ready()) return error;
   if (device == nullptr) return 1;
-  *device = session::thread().device;
+  *device = session::current_device();
   return 0;
 }
 int cuCtxGetDevice_v2(int* device, CUcontext context) {
@@ -232,7 +219,7 @@ int cuCtxGetId(CUcontext context, unsigned long long* id) {
   if (id == nullptr) return 1;
   if (context != nullptr && find(context) == nullptr) return invalid_context;
   *id = context != nullptr ? find(context)->id
-                           : static_cast<unsigned long long>(session::thread().device) + 1;
+                           : static_cast<unsigned long long>(session::current_device()) + 1;
   return 0;
 }
 int cuCtxSynchronize() {
@@ -256,11 +243,13 @@ int cuCtxGetApiVersion(CUcontext context, unsigned* version) {
 int cuCtxGetLimit(size_t* value, int limit) {
   if (value == nullptr) return 1;
   static const size_t defaults[] = {1024, 1048576, 8388608, 2, 2048, 64, 0};
-  if (limit < 0 || limit > 6) return 215;
+  if (limit < 0 || limit > 6) return session::code::unsupported_limit;
   *value = defaults[limit];
   return session::ready();
 }
-int cuCtxSetLimit(int limit, size_t) { return limit < 0 || limit > 6 ? 215 : session::ready(); }
+int cuCtxSetLimit(int limit, size_t) {
+  return limit < 0 || limit > 6 ? session::code::unsupported_limit : session::ready();
+}
 int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   if (least != nullptr) *least = 0;
   if (greatest != nullptr) *greatest = -5;
@@ -280,10 +269,10 @@ int cuCtxDisablePeerAccess(CUcontext peer) {
 }
 
 int cuStreamGetCtx(void* stream, CUcontext* context) {
-  session::Stream* found = nullptr;
-  if (int error = session::find_stream(stream, found)) return error;
+  session::StreamProperties found;
+  if (int error = session::stream_properties(stream, found)) return error;
   if (context == nullptr) return 1;
-  *context = primary(found->device);
+  *context = primary(found.device);
   return 0;
 }
 int cuStreamGetCtx_v2(void* stream, CUcontext* context, void** green) {

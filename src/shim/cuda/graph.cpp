@@ -1,48 +1,43 @@
 // Graphs through the driver. XLA builds its command buffers so, node by node, and exchanges the
 // nodes' parameters when its buffers move.
-#include <algorithm>
 #include <cstring>
 
 #include "abi/cuda.h"
-#include "session/calls.h"
+#include "session/graphs.h"
 #include "session/host_memory.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
 using namespace maya::abi;
-using session::Graph;
-using session::graph_of;
-using session::GraphExec;
-using session::keep;
-using session::Node;
-using session::node_of;
 using session::NodeType;
 
 namespace {
 
-int set(Node& node, const CUDA_KERNEL_NODE_PARAMS& p) {
-  session::Function* function = session::state().functions.find(
-      p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern));
-  if (function == nullptr) return session::code::invalid_handle;
+template <class Parameters>
+int keep(void* node, const Parameters& p) {
+  return session::node_keep(node, {reinterpret_cast<const char*>(&p), sizeof p});
+}
+
+int set(void* node, const CUDA_KERNEL_NODE_PARAMS& p) {
+  void* function = p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern);
+  if (!session::valid_function(function)) return session::code::invalid_handle;
   keep(node, p);
-  node.record = {};
   Geometry geometry{{p.gridDimX, p.gridDimY, p.gridDimZ},
                     {p.blockDimX, p.blockDimY, p.blockDimZ},
                     p.sharedMemBytes,
                     0};
   if (p.kernelParams != nullptr || p.extra == nullptr)
-    return session::node_kernel(node, *function, geometry, p.kernelParams);
-  auto packed = shim::cuda::packed_arguments(p.extra);
-  return session::node_kernel_packed(node, *function, geometry, packed.buffer, packed.bytes);
+    return session::node_kernel(node, function, geometry, p.kernelParams);
+  return session::node_kernel(node, function, geometry, shim::cuda::packed_arguments(p.extra));
 }
 
-int set(Node& node, const CUDA_KERNEL_NODE_PARAMS_v1& p) {
+int set(void* node, const CUDA_KERNEL_NODE_PARAMS_v1& p) {
   CUDA_KERNEL_NODE_PARAMS wide{};
   std::memcpy(static_cast<void*>(&wide), &p, sizeof p);  // it begins the same
   return set(node, wide);
 }
 
-int set(Node& node, const CUDA_MEMCPY3D& p) {
+int set(void* node, const CUDA_MEMCPY3D& p) {
   keep(node, p);
   auto place = [](CUmemorytype type, const void* host, CUdeviceptr device) {
     return type == CU_MEMORYTYPE_HOST ? const_cast<void*>(host) : reinterpret_cast<void*>(device);
@@ -55,20 +50,18 @@ int set(Node& node, const CUDA_MEMCPY3D& p) {
   return session::node_copy(node, area);
 }
 
-int set(Node& node, const CUDA_MEMSET_NODE_PARAMS& p) {
+int set(void* node, const CUDA_MEMSET_NODE_PARAMS& p) {
   keep(node, p);
   return session::node_fill(node, p.width * p.elementSize * (p.height > 0 ? p.height : 1));
 }
 
-int set(Node& node, const CUDA_HOST_NODE_PARAMS& p) {
+int set(void* node, const CUDA_HOST_NODE_PARAMS& p) {
   if (p.fn == nullptr) return 1;
   keep(node, p);
-  node.host = p.fn, node.host_data = p.userData;
-  node.record.kind = trace::Kind::host_function;
-  return 0;
+  return session::node_host(node, p.fn, p.userData);
 }
 
-int set(Node& node, CUgraphNodeParams& p) {
+int set(void* node, CUgraphNodeParams& p) {
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return set(node, p.kernel);
@@ -82,8 +75,7 @@ int set(Node& node, CUgraphNodeParams& p) {
       return session::node_child(node, p.graph.graph,
                                  p.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
-      if (node.child != nullptr) return 0;
-      void** graphs = nullptr;
+      auto** graphs = reinterpret_cast<void**>(p.conditional.phGraph_out);
       int error = session::node_bodies(node, p.conditional.size, graphs);
       p.conditional.phGraph_out = reinterpret_cast<CUgraph*>(graphs);
       return error;
@@ -98,18 +90,9 @@ int set(Node& node, CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return 0;
     default:
-      session::state().recorder.warning(
-          "graph nodes of events or semaphores (taken as order only)");
+      session::warn("graph nodes of events or semaphores (taken as order only)");
       return 0;
   }
-}
-
-int add(void** out, void* graph, void* const* after, size_t count, NodeType type, Node*& node) {
-  if (out == nullptr || (after == nullptr && count > 0)) return 1;
-  if (int error = session::touch()) return error;
-  int error = session::graph_add(graph, type, {after, count}, node);
-  if (error == 0) *out = node;
-  return error;
 }
 
 // A node that turns out wrong does not stay in the graph.
@@ -117,63 +100,55 @@ template <class Parameters>
 int add_with(void** out, void* graph, void* const* after, size_t count, NodeType type,
              Parameters* p) {
   session::Call call;
-  Node* node = nullptr;
-  if (p == nullptr) return 1;
-  if (int error = add(out, graph, after, count, type, node)) return error;
-  int error = set(*node, *p);
-  if (error != 0) node->removed = true, *out = nullptr;
+  if (out == nullptr || p == nullptr) return 1;
+  if (int error = session::node_add(graph, type, after, count, *out)) return error;
+  int error = set(*out, *p);
+  if (error != 0) session::node_remove(*out), *out = nullptr;
   return error;
 }
 
+bool is(void* node, NodeType type) {
+  int found = 0;
+  return session::node_type(node, &found) == 0 && found == static_cast<int>(type);
+}
+
 template <class Parameters>
-int change(void* handle, NodeType type, Parameters* p) {
+int change(void* node, NodeType type, Parameters* p) {
   session::Call call;
-  Node* node = node_of(handle);
-  if (node == nullptr || p == nullptr || node->type != type) return 1;
-  return set(*node, *p);
+  return p == nullptr || !is(node, type) ? 1 : set(node, *p);
 }
 
 template <class Parameters>
-int change_in(void* executable, void* handle, NodeType type, Parameters* p) {
-  if (int error = change(handle, type, p)) return error;
-  return session::executable_changed(executable, *node_of(handle));
+int change_in(void* executable, void* node, NodeType type, Parameters* p) {
+  if (int error = change(node, type, p)) return error;
+  return session::executable_changed(executable, node);
 }
 
 template <class Parameters>
-int parameters_of(void* handle, NodeType type, Parameters* p) {
-  Node* node = node_of(handle);
-  if (node == nullptr || p == nullptr || node->type != type) return 1;
+int parameters_of(void* node, NodeType type, Parameters* p) {
+  std::string_view kept;
+  if (p == nullptr) return 1;
+  if (int error = session::node_kept(node, type, kept)) return error;
   *p = {};
-  std::memcpy(static_cast<void*>(p), node->parameters.data(),
-              std::min(sizeof *p, node->parameters.size()));
+  std::memcpy(static_cast<void*>(p), kept.data(), std::min(sizeof *p, kept.size()));
+  return 0;
+}
+
+template <class Parameters>
+int kernel_parameters_of(void* node, Parameters* p) {
+  if (int error = parameters_of(node, NodeType::kernel, p)) return error;
+  p->kernelParams = session::node_arguments(node);
+  p->extra = nullptr;
   return 0;
 }
 
 int instantiate(void** executable, void* graph) {
   session::Call call;
-  if (executable == nullptr) return 1;
-  GraphExec* made = nullptr;
-  int error = session::graph_instantiate(graph, made);
-  if (error == 0) *executable = made;
-  return error;
+  return executable == nullptr ? 1 : session::graph_instantiate(graph, *executable);
 }
 
 void clear_edges(CUgraphEdgeData* edges, const size_t* count) {
   if (edges != nullptr && count != nullptr) std::memset(edges, 0, *count * sizeof *edges);
-}
-
-int edges_of(void* handle, void** from, void** to, size_t* count) {
-  Graph* graph = graph_of(handle);
-  if (graph == nullptr || count == nullptr) return 1;
-  size_t found = 0;
-  for (Node* node : session::nodes_of(*graph, false))
-    for (Node* before : session::nodes_before(*node)) {
-      if (from != nullptr && to != nullptr && found < *count)
-        from[found] = before, to[found] = node;
-      ++found;
-    }
-  *count = from != nullptr && to != nullptr ? std::min(*count, found) : found;
-  return 0;
 }
 
 }  // namespace
@@ -181,28 +156,18 @@ int edges_of(void* handle, void** from, void** to, size_t* count) {
 extern "C" {
 
 int cuGraphCreate(void** graph, unsigned) {
-  if (graph == nullptr) return 1;
-  *graph = session::graph_create();
-  return *graph != nullptr ? 0 : session::code::out_of_memory;
+  return graph == nullptr ? 1 : session::graph_create(*graph);
 }
 int cuGraphDestroy(void* graph) {
   session::Call call;
   return session::graph_destroy(graph);
 }
-int cuGraphClone(void** out, void* handle) {
+int cuGraphClone(void** out, void* graph) {
   session::Call call;
-  Graph* graph = graph_of(handle);
-  if (out == nullptr || graph == nullptr) return 1;
-  *out = session::graph_clone(*graph);
-  return *out != nullptr ? 0 : session::code::out_of_memory;
+  return out == nullptr ? 1 : session::graph_clone(graph, *out);
 }
 int cuGraphNodeFindInClone(void** out, void* original, void* clone) {
-  Node* node = node_of(original);
-  Graph* graph = graph_of(clone);
-  if (out == nullptr || node == nullptr || graph == nullptr || node->index >= graph->nodes.size())
-    return 1;
-  *out = graph->nodes[node->index];
-  return 0;
+  return out == nullptr ? 1 : session::graph_node_in_clone(original, clone, *out);
 }
 
 int cuGraphAddNode(void** node, void* graph, void* const* after, size_t count,
@@ -239,15 +204,14 @@ int cuGraphAddHostNode(void** node, void* graph, void* const* after, size_t coun
   return add_with(node, graph, after, count, NodeType::host, p);
 }
 int cuGraphAddEmptyNode(void** out, void* graph, void* const* after, size_t count) {
-  Node* node = nullptr;
-  return add(out, graph, after, count, NodeType::empty, node);
+  return out == nullptr ? 1 : session::node_add(graph, NodeType::empty, after, count, *out);
 }
 int cuGraphAddChildGraphNode(void** out, void* graph, void* const* after, size_t count,
                              void* child) {
   session::Call call;
-  Node* node = nullptr;
-  if (int error = add(out, graph, after, count, NodeType::graph, node)) return error;
-  return session::node_child(*node, child);
+  if (out == nullptr) return 1;
+  if (int error = session::node_add(graph, NodeType::graph, after, count, *out)) return error;
+  return session::node_child(*out, child);
 }
 
 int cuGraphAddDependencies(void* graph, void* const* from, void* const* to, size_t count) {
@@ -264,70 +228,47 @@ int cuGraphRemoveDependencies_v2(void* graph, void* const* from, void* const* to
                                  size_t count) {
   return session::graph_connect(graph, from, to, count, false);
 }
-int cuGraphDestroyNode(void* handle) {
-  Node* node = node_of(handle);
-  if (node == nullptr) return 1;
-  node->removed = true;
-  return 0;
-}
+int cuGraphDestroyNode(void* node) { return session::node_remove(node); }
 
-int cuGraphGetNodes(void* handle, void** nodes, size_t* count) {
-  Graph* graph = graph_of(handle);
-  return graph == nullptr ? 1 : session::list_nodes(session::nodes_of(*graph, false), nodes, count);
+int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
+  return session::graph_nodes(graph, false, nodes, count);
 }
-int cuGraphGetRootNodes(void* handle, void** nodes, size_t* count) {
-  Graph* graph = graph_of(handle);
-  return graph == nullptr ? 1 : session::list_nodes(session::nodes_of(*graph, true), nodes, count);
+int cuGraphGetRootNodes(void* graph, void** nodes, size_t* count) {
+  return session::graph_nodes(graph, true, nodes, count);
 }
 int cuGraphGetEdges(void* graph, void** from, void** to, size_t* count) {
-  return edges_of(graph, from, to, count);
+  return session::graph_edges(graph, from, to, count);
 }
 int cuGraphGetEdges_v2(void* graph, void** from, void** to, CUgraphEdgeData* edges, size_t* count) {
   clear_edges(from != nullptr ? edges : nullptr, count);
-  return edges_of(graph, from, to, count);
+  return session::graph_edges(graph, from, to, count);
 }
-int cuGraphNodeGetType(void* handle, int* type) {
-  Node* node = node_of(handle);
-  if (node == nullptr || type == nullptr) return 1;
-  *type = static_cast<int>(node->type);
-  return 0;
-}
-int cuGraphNodeGetDependencies(void* handle, void** nodes, size_t* count) {
-  Node* node = node_of(handle);
-  return node == nullptr ? 1 : session::list_nodes(session::nodes_before(*node), nodes, count);
+int cuGraphNodeGetType(void* node, int* type) { return session::node_type(node, type); }
+int cuGraphNodeGetDependencies(void* node, void** nodes, size_t* count) {
+  return session::node_dependencies(node, nodes, count);
 }
 int cuGraphNodeGetDependencies_v2(void* handle, void** nodes, CUgraphEdgeData* edges,
                                   size_t* count) {
   clear_edges(nodes != nullptr ? edges : nullptr, count);
   return cuGraphNodeGetDependencies(handle, nodes, count);
 }
-int cuGraphNodeGetDependentNodes(void* handle, void** nodes, size_t* count) {
-  Node* node = node_of(handle);
-  return node == nullptr ? 1 : session::list_nodes(session::nodes_after(*node), nodes, count);
+int cuGraphNodeGetDependentNodes(void* node, void** nodes, size_t* count) {
+  return session::node_dependents(node, nodes, count);
 }
 int cuGraphNodeGetDependentNodes_v2(void* handle, void** nodes, CUgraphEdgeData* edges,
                                     size_t* count) {
   clear_edges(nodes != nullptr ? edges : nullptr, count);
   return cuGraphNodeGetDependentNodes(handle, nodes, count);
 }
-int cuGraphChildGraphNodeGetGraph(void* handle, void** graph) {
-  Node* node = node_of(handle);
-  if (node == nullptr || graph == nullptr || node->type != NodeType::graph) return 1;
-  *graph = node->child;
-  return 0;
+int cuGraphChildGraphNodeGetGraph(void* node, void** graph) {
+  return session::node_child_graph(node, graph);
 }
 
-int cuGraphKernelNodeGetParams_v2(void* handle, CUDA_KERNEL_NODE_PARAMS* p) {
-  if (int error = parameters_of(handle, NodeType::kernel, p)) return error;
-  p->kernelParams = node_of(handle)->argument_pointers.data();
-  p->extra = nullptr;
-  return 0;
+int cuGraphKernelNodeGetParams_v2(void* node, CUDA_KERNEL_NODE_PARAMS* p) {
+  return kernel_parameters_of(node, p);
 }
-int cuGraphKernelNodeGetParams(void* handle, CUDA_KERNEL_NODE_PARAMS_v1* p) {
-  if (int error = parameters_of(handle, NodeType::kernel, p)) return error;
-  p->kernelParams = node_of(handle)->argument_pointers.data();
-  p->extra = nullptr;
-  return 0;
+int cuGraphKernelNodeGetParams(void* node, CUDA_KERNEL_NODE_PARAMS_v1* p) {
+  return kernel_parameters_of(node, p);
 }
 int cuGraphMemcpyNodeGetParams(void* node, CUDA_MEMCPY3D* p) {
   return parameters_of(node, NodeType::memcpy, p);
@@ -379,33 +320,30 @@ int cuGraphExecHostNodeSetParams(void* executable, void* node, const CUDA_HOST_N
 int cuGraphExecNodeSetParams(void* executable, void* node, CUgraphNodeParams* p) {
   return p == nullptr ? 1 : change_in(executable, node, static_cast<NodeType>(p->type), p);
 }
-int cuGraphExecChildGraphNodeSetParams(void* executable, void* handle, void* child) {
+int cuGraphExecChildGraphNodeSetParams(void* executable, void* node, void* child) {
   session::Call call;
-  Node* node = node_of(handle);
-  if (node == nullptr || node->type != NodeType::graph) return 1;
-  if (int error = session::node_child(*node, child)) return error;
-  return session::executable_changed(executable, *node);
+  if (!is(node, NodeType::graph)) return 1;
+  if (int error = session::node_child(node, child)) return error;
+  return session::executable_changed(executable, node);
 }
 
 // Launch attributes (priority, cluster, cooperative) do not change what a kernel costs here.
 int cuGraphKernelNodeSetAttribute(void* node, int, const void* value) {
-  return node_of(node) != nullptr && value != nullptr ? 0 : 1;
+  return session::valid_node(node) && value != nullptr ? 0 : 1;
 }
 int cuGraphKernelNodeGetAttribute(void* node, int, void* value) {
   constexpr size_t value_bytes = 64;
-  if (node_of(node) == nullptr || value == nullptr) return 1;
+  if (!session::valid_node(node) || value == nullptr) return 1;
   std::memset(value, 0, value_bytes);
   return 0;
 }
 int cuGraphKernelNodeCopyAttributes(void* to, void* from) {
-  return node_of(to) != nullptr && node_of(from) != nullptr ? 0 : 1;
+  return session::valid_node(to) && session::valid_node(from) ? 0 : 1;
 }
 
 int cuGraphConditionalHandleCreate(unsigned long long* handle, void* graph, void*, unsigned,
                                    unsigned) {
-  if (handle == nullptr) return 1;
-  *handle = session::new_conditional(graph);
-  return *handle != 0 ? 0 : 1;
+  return session::graph_conditional(graph, handle);
 }
 
 int cuGraphInstantiate_v2(void** executable, void* graph, void** error_node, char* log,
@@ -430,9 +368,7 @@ int cuGraphExecDestroy(void* executable) {
   session::Call call;
   return session::graph_exec_destroy(executable);
 }
-int cuGraphUpload(void* executable, void*) {
-  return session::state().executables.find(executable) ? 0 : 1;
-}
+int cuGraphUpload(void* executable, void*) { return session::valid_executable(executable) ? 0 : 1; }
 int cuGraphExecUpdate_v2(void* executable, void* graph, CUgraphExecUpdateResultInfo* info) {
   session::Call call;
   int error = session::graph_update(executable, graph);
@@ -440,7 +376,7 @@ int cuGraphExecUpdate_v2(void* executable, void* graph, CUgraphExecUpdateResultI
   return error;
 }
 int cuGraphExecGetFlags(void* executable, unsigned long long* flags) {
-  if (session::state().executables.find(executable) == nullptr || flags == nullptr) return 1;
+  if (!session::valid_executable(executable) || flags == nullptr) return 1;
   *flags = 0;
   return 0;
 }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "abi/cuda.h"
-#include "session/calls.h"
 #include "session/handles.h"
+#include "session/session.h"
 
 using namespace maya;
 
@@ -84,8 +84,7 @@ int cuDevResourceGenerateDesc(void** description, const void* resources, unsigne
 int cuGreenCtxCreate(void** context, void* description, int device, unsigned) {
   const auto* own = session::find_handle<Description>(description);
   if (context == nullptr || own == nullptr) return 1;
-  if (int error = session::ready()) return error;
-  if (device < 0 || device >= session::state().device_count()) return 101;
+  if (int error = session::check_device(device)) return error;
   *context = session::make_handle<Green>(device, own->sms);
   return *context != nullptr ? 0 : 2;
 }
@@ -101,10 +100,7 @@ int cuGreenCtxGetDevResource(void* context, void* resource, int) {
 }
 int cuGreenCtxStreamCreate(void** stream, void* context, unsigned flags, int priority) {
   if (find(context) == nullptr || stream == nullptr) return 1;
-  session::Stream* made = nullptr;
-  int error = session::stream_create(made, flags, priority);
-  if (error == 0) *stream = made;
-  return error;
+  return session::stream_create(*stream, flags, priority);
 }
 int cuCtxFromGreenCtx(void** context, void* green);
 int cuDevicePrimaryCtxRetain(maya::abi::CUcontext* context, int device);

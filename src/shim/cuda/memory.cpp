@@ -1,13 +1,13 @@
 #include <cstring>
 
 #include "abi/cuda.h"
-#include "session/calls.h"
 #include "session/host_memory.h"
+#include "session/session.h"
 
 using namespace maya;
 using namespace maya::abi;
-using device::MemoryKind;
 using session::Area;
+using session::MemoryKind;
 
 namespace {
 
@@ -36,7 +36,7 @@ int fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned element, size_t 
 int copy_2d(const CUDA_MEMCPY2D* c, void* stream, bool async) {
   session::Call call;
   if (c == nullptr) return 1;
-  constexpr int host = 1, array = 3;
+  constexpr int host = CU_MEMORYTYPE_HOST, array = CU_MEMORYTYPE_ARRAY;
   if (c->srcMemoryType == array || c->dstMemoryType == array) return session::code::not_supported;
   auto* from = c->srcMemoryType == host ? static_cast<const char*>(c->srcHost)
                                         : reinterpret_cast<const char*>(c->srcDevice);
@@ -54,7 +54,7 @@ int copy_2d(const CUDA_MEMCPY2D* c, void* stream, bool async) {
 int copy_3d(const CUDA_MEMCPY3D* c, void* stream, bool async) {
   session::Call call;
   if (c == nullptr) return 1;
-  constexpr int host = 1, array = 3;
+  constexpr int host = CU_MEMORYTYPE_HOST, array = CU_MEMORYTYPE_ARRAY;
   if (c->srcMemoryType == array || c->dstMemoryType == array) return session::code::not_supported;
   auto* from = c->srcMemoryType == host ? static_cast<const char*>(c->srcHost)
                                         : reinterpret_cast<const char*>(c->srcDevice);
@@ -74,63 +74,68 @@ int copy_3d(const CUDA_MEMCPY3D* c, void* stream, bool async) {
 }
 
 int attribute(void* data, int which, CUdeviceptr address) {
-  auto& s = session::state();
-  auto where = session::where(pointer(address));
-  auto allocation = s.memory.find(address);
-  std::uint64_t base = 0, bytes = 0;
-  bool pinned = session::is_pinned(pointer(address), &base, &bytes);
-  if (!allocation && !pinned) return 1;
-  if (allocation) base = allocation->address, bytes = allocation->bytes;
-  bool managed = where == session::Where::managed;
+  const session::Pointer p = session::pointer(pointer(address));
+  const bool pinned = p.where == session::Where::pinned,
+             managed = p.where == session::Where::managed;
+  if (!p.allocated) return 1;
   auto put = [&](auto value) { return std::memcpy(data, &value, sizeof value), 0; };
   switch (which) {
-    case 1:
-      return put(static_cast<void*>(reinterpret_cast<void*>(
-          static_cast<std::uintptr_t>(allocation ? allocation->device + 1 : 1))));
-    case 2:
-      return put(static_cast<unsigned>(pinned ? 1 : 2));  // memory type
-    case 3:
-      return put(address);  // device pointer
-    case 4:
-      return pinned || managed ? put(pointer(address)) : 1;  // host pointer
-    case 6:
-      return put(1u);  // sync memops
-    case 7:
-      return put(
-          static_cast<unsigned long long>(allocation ? allocation->id : base >> 12));  // buffer id
-    case 8:
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return put(reinterpret_cast<void*>(static_cast<std::uintptr_t>(p.device + 1)));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put(static_cast<unsigned>(pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return put(address);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return pinned || managed ? put(pointer(address)) : 1;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return put(1u);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return put(static_cast<unsigned long long>(pinned ? p.base >> 12 : p.id));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return put(static_cast<unsigned>(managed));
-    case 9:
-      return put(allocation ? allocation->device : 0);  // device ordinal
-    case 10:
-      return put(static_cast<unsigned>(0));  // legacy IPC capable
-    case 11:
-      return put(pointer(base));  // range start
-    case 12:
-      return put(static_cast<size_t>(bytes));
-    case 13:
-      return put(static_cast<unsigned>(1));  // mapped
-    case 14:
-      return put(static_cast<unsigned>(1 | 8));  // handle types
-    case 16:
-      return put(3u);  // access flags
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return put(p.device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put(0u);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put(pointer(p.base));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put(static_cast<size_t>(p.bytes));
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return put(1u);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put(static_cast<unsigned>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
+                                       CU_MEM_HANDLE_TYPE_FABRIC));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put(3u);  // read and write
     default:
       return 1;
   }
+}
+
+// Attributes that are addresses or numbers of 64 bits; the others have 32.
+bool is_wide(int which) {
+  return which == CU_POINTER_ATTRIBUTE_CONTEXT || which == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+         which == CU_POINTER_ATTRIBUTE_HOST_POINTER || which == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
+         which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+}
+
+int allocate_async(CUdeviceptr* address, size_t bytes, void* pool, bool from_pool, void* stream) {
+  session::Call call;
+  void* p = nullptr;
+  if (address == nullptr) return 1;
+  int error = from_pool ? session::allocate_from_pool(&p, bytes, pool, stream)
+                        : session::allocate_async(&p, bytes, stream);
+  if (error == 0) *address = reinterpret_cast<CUdeviceptr>(p);
+  return error;
 }
 
 }  // namespace
 
 extern "C" {
 
-int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  if (int error = session::touch()) return error;
-  auto& memory = session::state().memory;
-  int device = session::thread().device;
-  if (free != nullptr) *free = memory.free_bytes(device);
-  if (total != nullptr) *total = memory.total(device);
-  return 0;
-}
+int cuMemGetInfo_v2(size_t* free, size_t* total) { return session::memory_info(free, total); }
 int cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   return allocate(address, bytes, MemoryKind::device);
 }
@@ -171,60 +176,24 @@ int cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned) {
   return 0;
 }
 int cuMemAllocAsync(CUdeviceptr* address, size_t bytes, void* stream) {
-  session::Call call;
-  void* p = nullptr;
-  int error = address == nullptr ? 1 : session::allocate_async(&p, bytes, nullptr, stream);
-  if (error == 0) *address = reinterpret_cast<CUdeviceptr>(p);
-  return error;
+  return allocate_async(address, bytes, nullptr, false, stream);
 }
 int cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, void* pool, void* stream) {
-  session::Call call;
-  void* p = nullptr;
-  session::Pool* from = session::state().pools.find(pool);
-  int error =
-      address == nullptr || from == nullptr ? 1 : session::allocate_async(&p, bytes, from, stream);
-  if (error == 0) *address = reinterpret_cast<CUdeviceptr>(p);
-  return error;
+  return allocate_async(address, bytes, pool, true, stream);
 }
 int cuMemFreeAsync(CUdeviceptr address, void* stream) {
   session::Call call;
   return session::release_async(pointer(address), stream);
 }
-int cuMemPoolSetAttribute(void* pool, int, void*) {
-  return session::state().pools.find(pool) ? 0 : 1;
+int cuMemPoolSetAttribute(void* pool, int which, void* value) {
+  return session::set_pool_attribute(pool, which, value);
 }
 int cuMemPoolGetAttribute(void* pool, int which, void* value) {
-  session::Pool* p = session::state().pools.find(pool);
-  if (p == nullptr || value == nullptr) return 1;
-  auto& out = *static_cast<std::uint64_t*>(value);
-  switch (which) {
-    case 1:
-    case 2:
-    case 3:
-      *static_cast<int*>(value) = 1;
-      return 0;
-    case 4:
-      out = p->release_threshold;
-      return 0;
-    case 5:
-      out = p->reserved;
-      return 0;
-    case 6:
-      out = p->reserved_high;
-      return 0;
-    case 7:
-      out = p->used;
-      return 0;
-    case 8:
-      out = p->used_high;
-      return 0;
-    default:
-      return 1;
-  }
+  return session::pool_attribute(pool, which, value);
 }
-int cuMemPoolTrimTo(void* pool, size_t) { return session::state().pools.find(pool) ? 0 : 1; }
+int cuMemPoolTrimTo(void* pool, size_t keep) { return session::pool_trim(pool, keep); }
 int cuMemPoolSetAccess(void* pool, const void*, size_t) {
-  return session::state().pools.find(pool) ? 0 : 1;
+  return session::valid_pool(pool) ? 0 : 1;
 }
 
 int cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -302,19 +271,16 @@ int cuPointerGetAttributes(unsigned count, const int* which, void** data, CUdevi
   for (unsigned i = 0; i < count; ++i)
     if (attribute(data[i], which[i], address) != 0) {
       // Unlike the single form, this one answers with zeros for what does not apply.
-      std::memset(data[i], 0,
-                  which[i] == 1 || which[i] == 3 || which[i] == 4 || which[i] == 11 || which[i] == 7
-                      ? 8
-                      : 4);
+      std::memset(data[i], 0, is_wide(which[i]) ? 8 : 4);
     }
   return 0;
 }
 int cuPointerSetAttribute(const void*, int, CUdeviceptr) { return session::ready(); }
 int cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
-  auto allocation = session::state().memory.find(address);
-  if (!allocation) return session::code::not_found;
-  if (base != nullptr) *base = allocation->address;
-  if (bytes != nullptr) *bytes = allocation->bytes;
+  const session::Pointer p = session::pointer(pointer(address));
+  if (!p.allocated || p.where == session::Where::pinned) return session::code::not_found;
+  if (base != nullptr) *base = p.base;
+  if (bytes != nullptr) *bytes = p.bytes;
   return 0;
 }
 int cuMemAdvise(CUdeviceptr, size_t, int, int) { return session::ready(); }

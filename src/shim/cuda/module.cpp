@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "abi/cuda.h"
-#include "session/calls.h"
 #include "session/handles.h"
 #include "session/host_memory.h"
+#include "session/kernels.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
@@ -13,57 +13,43 @@ using namespace maya::abi;
 
 namespace {
 
-session::Module* module_of(void* handle) { return session::modules().find(handle); }
-session::Function* function_of(void* handle) { return session::state().functions.find(handle); }
-
 int load(void** module, const void* data) {
   session::Call call;
   if (module == nullptr || data == nullptr) return 1;
-  session::Module* made = nullptr;
-  int error = session::module_load(made, data);
-  if (error == 0) *module = made;
-  return error;
+  return session::module_load(*module, data);
 }
 
 int load_file(void** module, const char* path) {
-  if (path == nullptr) return 1;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return session::code::file_not_found;
-  std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
-  bytes.push_back('\0');
-  return load(module, bytes.data());
+  session::Call call;
+  if (module == nullptr || path == nullptr) return 1;
+  return session::module_load_file(*module, path);
 }
 
 int find_function(void** function, void* module, const char* name) {
   session::Call call;
-  session::Module* from = module_of(module);
-  if (from == nullptr) return session::code::invalid_handle;
+  if (!session::valid_module(module)) return session::code::invalid_handle;
   if (function == nullptr || name == nullptr) return 1;
-  session::Function* found = nullptr;
-  int error = session::module_function(*from, name, found);
-  if (error == 0) *function = found;
-  return error;
+  return session::module_function(module, name, *function);
 }
 
 int find_variable(CUdeviceptr* address, size_t* bytes, void* module, const char* name) {
   session::Call call;
-  session::Module* from = module_of(module);
-  if (from == nullptr) return session::code::invalid_handle;
-  if (name == nullptr) return 1;
   std::uint64_t found = 0, size = 0;
-  int error = session::module_variable(*from, name, 0, found, size);
-  if (error != 0) return error;
+  if (int error = session::module_variable(module, name, found, size)) return error;
   if (address != nullptr) *address = found;
   if (bytes != nullptr) *bytes = size;
   return 0;
 }
 
+int valid(void* function) {
+  return session::valid_function(function) ? 0 : session::code::invalid_handle;
+}
+
 int get_attribute(int* value, int attribute, void* handle) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
+  session::KernelAttributes known;
+  if (!session::valid_function(handle)) return session::code::invalid_handle;
   if (value == nullptr) return 1;
-  if (int error = session::resolve(*function)) return error;
-  auto known = session::kernel_attributes(*function);
+  if (int error = session::kernel_attributes(handle, known)) return error;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       *value = known.max_threads;
@@ -95,12 +81,7 @@ int get_attribute(int* value, int attribute, void* handle) {
   }
 }
 
-int set_attribute(void* handle, int attribute, int value) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
-  if (int error = session::resolve(*function)) return error;
-  return session::set_kernel_attribute(*function, attribute, value);
-}
+constexpr size_t most_code = size_t{1} << 30;  // no kernel has a gigabyte of code
 
 struct Link {
   static constexpr session::HandleKind kind = session::handle_kind("cuda link");
@@ -120,7 +101,7 @@ int cuModuleLoadDataEx(void** module, const void* data, unsigned, void*, void**)
 int cuModuleLoadFatBinary(void** module, const void* data) { return load(module, data); }
 int cuModuleUnload(void* module) {
   session::Call call;
-  return session::module_unload(static_cast<session::Module*>(module));
+  return session::module_unload(module);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   return find_function(function, module, name);
@@ -129,10 +110,7 @@ int cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, void* module, cons
   return find_variable(address, bytes, module, name);
 }
 int cuModuleGetFunctionCount(unsigned* count, void* module) {
-  session::Module* from = module_of(module);
-  if (from == nullptr || count == nullptr) return 1;
-  *count = static_cast<unsigned>(from->kernels.size());
-  return 0;
+  return count == nullptr || session::module_kernel_count(module, *count) != 0 ? 1 : 0;
 }
 int cuModuleGetLoadingMode(int* mode) {
   if (mode == nullptr) return 1;
@@ -153,7 +131,7 @@ int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   return find_function(kernel, library, name);
 }
 int cuLibraryGetModule(void** module, void* library) {
-  if (module == nullptr || module_of(library) == nullptr) return 1;
+  if (module == nullptr || !session::valid_module(library)) return 1;
   *module = library;
   return 0;
 }
@@ -164,7 +142,7 @@ int cuLibraryGetKernelCount(unsigned* count, void* library) {
   return cuModuleGetFunctionCount(count, library);
 }
 int cuKernelGetFunction(void** function, void* kernel) {
-  if (function == nullptr || function_of(kernel) == nullptr) return session::code::invalid_handle;
+  if (function == nullptr || valid(kernel) != 0) return session::code::invalid_handle;
   *function = kernel;
   return 0;
 }
@@ -172,45 +150,31 @@ int cuKernelGetAttribute(int* value, int attribute, void* kernel, int) {
   return get_attribute(value, attribute, kernel);
 }
 int cuKernelSetAttribute(int attribute, int value, void* kernel, int) {
-  return set_attribute(kernel, attribute, value);
+  return session::set_kernel_attribute(kernel, attribute, value);
 }
-int cuKernelSetCacheConfig(void* kernel, int, int) {
-  return function_of(kernel) ? 0 : session::code::invalid_handle;
-}
+int cuKernelSetCacheConfig(void* kernel, int, int) { return valid(kernel); }
 int cuKernelGetName(const char** name, void* kernel) {
-  session::Function* function = function_of(kernel);
-  if (function == nullptr || name == nullptr) return 1;
-  *name = function->name.c_str();
+  if (name == nullptr || !session::valid_function(kernel)) return 1;
+  *name = session::function_name(kernel);
   return 0;
 }
 int cuFuncGetName(const char** name, void* function) { return cuKernelGetName(name, function); }
 int cuFuncGetModule(void** module, void* handle) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr || module == nullptr) return 1;
-  *module = function->module;
+  if (module == nullptr || !session::valid_function(handle)) return 1;
+  *module = session::function_module(handle);
   return 0;
 }
 int cuFuncGetAttribute(int* value, int attribute, void* function) {
   return get_attribute(value, attribute, function);
 }
 int cuFuncSetAttribute(void* function, int attribute, int value) {
-  return set_attribute(function, attribute, value);
+  return session::set_kernel_attribute(function, attribute, value);
 }
-int cuFuncSetCacheConfig(void* function, int) {
-  return function_of(function) ? 0 : session::code::invalid_handle;
-}
-int cuFuncSetSharedMemConfig(void* function, int) {
-  return function_of(function) ? 0 : session::code::invalid_handle;
-}
-int cuFuncLoad(void* function) { return function_of(function) ? 0 : session::code::invalid_handle; }
+int cuFuncSetCacheConfig(void* function, int) { return valid(function); }
+int cuFuncSetSharedMemConfig(void* function, int) { return valid(function); }
+int cuFuncLoad(void* function) { return valid(function); }
 int cuFuncGetParamInfo(void* handle, size_t index, size_t* offset, size_t* bytes) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
-  if (int error = session::resolve(*function)) return error;
-  if (index >= function->code.parameter_offsets.size()) return 1;
-  if (offset != nullptr) *offset = function->code.parameter_offsets[index];
-  if (bytes != nullptr) *bytes = function->code.parameter_sizes[index];
-  return 0;
+  return session::function_parameter(handle, index, offset, bytes);
 }
 int cuKernelGetParamInfo(void* kernel, size_t index, size_t* offset, size_t* bytes) {
   return cuFuncGetParamInfo(kernel, index, offset, bytes);
@@ -225,8 +189,7 @@ int cuLinkCreate_v2(unsigned, void*, void**, void** state) {
 int cuLinkAddData_v2(void* state, int, void* data, size_t bytes, const char*, unsigned, void*,
                      void**) {
   if (link_of(state) == nullptr) return session::code::invalid_handle;
-  // No kernel has a gigabyte of code.
-  if (data == nullptr || bytes > device::any_room / 4 || session::is_device_pointer(data) ||
+  if (data == nullptr || bytes > most_code || session::is_device_pointer(data) ||
       !session::mapped(data, bytes))
     return 1;
   auto& image = link_of(state)->image;
@@ -259,14 +222,10 @@ int cuLinkDestroy(void* state) {
 int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {
   session::Call call;
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
   Geometry geometry{{gx, gy, gz}, {bx, by, bz}, shared, 0};
-  if (extra != nullptr && arguments == nullptr) {
-    auto packed = shim::cuda::packed_arguments(extra);
-    return session::launch_packed(*function, geometry, packed.buffer, packed.bytes, stream);
-  }
-  return session::launch(*function, geometry, arguments, stream);
+  if (extra != nullptr && arguments == nullptr)
+    return session::launch(handle, geometry, shim::cuda::packed_arguments(extra), stream);
+  return session::launch(handle, geometry, arguments, stream);
 }
 int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, void* stream, void** arguments,
@@ -291,9 +250,8 @@ int cuLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
 
 int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* handle, int threads,
                                                          size_t shared, unsigned) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
-  return blocks == nullptr ? 1 : session::occupancy(*function, threads, shared, *blocks);
+  if (int error = valid(handle)) return error;
+  return blocks == nullptr ? 1 : session::occupancy(handle, threads, shared, *blocks);
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads,
                                                 size_t shared) {
@@ -302,15 +260,14 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int
 int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* handle,
                                               CUoccupancyB2DSize size, size_t shared, int limit,
                                               unsigned) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
+  if (int error = valid(handle)) return error;
   if (grid == nullptr || block == nullptr) return 1;
   int best = 0;
   *block = 32, *grid = 1;
   for (int threads = limit > 0 ? std::min(limit, 1024) : 1024; threads >= 32; threads -= 32) {
     int blocks = 0;
-    if (int error = session::occupancy(*function, threads, size != nullptr ? size(threads) : shared,
-                                       blocks))
+    if (int error =
+            session::occupancy(handle, threads, size != nullptr ? size(threads) : shared, blocks))
       return error;
     if (blocks * threads > best)
       best = blocks * threads, *block = threads, *grid = blocks * session::gpu().sms;
@@ -322,8 +279,7 @@ int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void* f, CUoccupancy
   return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, size, shared, limit, 0);
 }
 int cuOccupancyMaxActiveClusters(int* clusters, void* handle, const CUlaunchConfig* c) {
-  session::Function* function = function_of(handle);
-  if (function == nullptr) return session::code::invalid_handle;
+  if (int error = valid(handle)) return error;
   if (clusters == nullptr || c == nullptr) return 1;
   unsigned size = 1;
   for (unsigned i = 0; i < c->numAttrs; ++i)
@@ -332,7 +288,7 @@ int cuOccupancyMaxActiveClusters(int* clusters, void* handle, const CUlaunchConf
       size = d.x * d.y * d.z;
     }
   auto threads = static_cast<int>(c->blockDimX * c->blockDimY * c->blockDimZ);
-  return session::active_clusters(*function, threads, c->sharedMemBytes, size, *clusters);
+  return session::active_clusters(handle, threads, c->sharedMemBytes, size, *clusters);
 }
 
 // A descriptor that only device code reads: any bytes will do, and nothing executes.

@@ -6,16 +6,12 @@
 #include <cstdint>
 
 #include "abi/cuda.h"
+#include "session/kernels.h"
 
 namespace maya::shim::cuda {
 
-struct Packed {
-  const void* buffer = nullptr;
-  std::size_t bytes = 0;
-};
-
-inline Packed packed_arguments(void* const* extra) {
-  Packed found;
+inline session::PackedArguments packed_arguments(void* const* extra) {
+  session::PackedArguments found;
   for (void* const* p = extra; reinterpret_cast<std::uintptr_t>(*p) != abi::kLaunchParamEnd;
        p += 2) {
     if (reinterpret_cast<std::uintptr_t>(p[0]) == abi::kLaunchParamBufferPointer)

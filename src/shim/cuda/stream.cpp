@@ -1,6 +1,6 @@
 #include "abi/cuda.h"
-#include "session/calls.h"
-#include "session/host_memory.h"
+#include "session/graphs.h"
+#include "session/session.h"
 
 using namespace maya;
 using namespace maya::abi;
@@ -10,10 +10,7 @@ extern "C" {
 int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
   session::Call call;
   if (stream == nullptr) return 1;
-  session::Stream* made = nullptr;
-  int error = session::stream_create(made, flags, priority);
-  if (error == 0) *stream = made;
-  return error;
+  return session::stream_create(*stream, flags, priority);
 }
 int cuStreamCreate(void** stream, unsigned flags) {
   return cuStreamCreateWithPriority(stream, flags, 0);
@@ -35,31 +32,31 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return session::stream_wait_event(stream, event, flags);
 }
 int cuStreamGetPriority(void* handle, int* priority) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return error;
   if (priority == nullptr) return 1;
-  *priority = stream->priority;
+  *priority = stream.priority;
   return 0;
 }
 int cuStreamGetFlags(void* handle, unsigned* flags) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return error;
   if (flags == nullptr) return 1;
-  *flags = stream->flags;
+  *flags = stream.flags;
   return 0;
 }
 int cuStreamGetId(void* handle, unsigned long long* id) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return error;
   if (id == nullptr) return 1;
-  *id = stream->unique;
+  *id = stream.id;
   return 0;
 }
 int cuStreamGetDevice(void* handle, int* device) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return error;
   if (device == nullptr) return 1;
-  *device = stream->device;
+  *device = stream.device;
   return 0;
 }
 int cuStreamAddCallback(void* stream, void (*callback)(void*, int, void*), void* data, unsigned) {
@@ -79,9 +76,11 @@ int cuStreamAddCallback(void* stream, void (*callback)(void*, int, void*), void*
       new Bound{callback, stream, data});
 }
 int cuStreamIsCapturing(void* stream, int* status) {
-  std::uint64_t id = 0;
-  session::Graph* graph = nullptr;
-  return status == nullptr ? 1 : session::capture_status(stream, *status, id, graph);
+  session::CaptureState capture;
+  if (status == nullptr) return 1;
+  const int error = session::capture_state(stream, capture);
+  *status = capture.status;
+  return error;
 }
 int cuStreamBeginCapture_v2(void* stream, int mode) {
   session::Call call;
@@ -89,7 +88,7 @@ int cuStreamBeginCapture_v2(void* stream, int mode) {
 }
 int cuStreamEndCapture(void* stream, void** graph) {
   session::Call call;
-  session::Graph* made = nullptr;
+  void* made = nullptr;
   int error = session::capture_end(stream, made);
   if (graph != nullptr) *graph = made;
   return error;
@@ -97,24 +96,18 @@ int cuStreamEndCapture(void* stream, void** graph) {
 int cuStreamBeginCaptureToGraph(void* stream, void* graph, void* const* after, const void*,
                                 size_t count, int mode) {
   session::Call call;
-  session::Graph* into = session::state().graphs.find(graph);
-  if (into == nullptr || count > into->nodes.size() ||
-      (count > 0 && !session::mapped(after, count * sizeof *after)))
-    return 1;
-  std::vector<session::Node*> nodes;
-  for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
-  return session::capture_begin(stream, mode, into, nodes);
+  return session::capture_begin_into(stream, mode, graph, after, count);
 }
 int cuStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
                               void* const** after, size_t* count) {
-  std::uint64_t number = 0;
-  session::Graph* into = nullptr;
-  const std::vector<void*>* nodes = nullptr;
-  if (int error = session::capture_info(stream, status, &number, &into, nodes)) return error;
-  if (id != nullptr) *id = number;
-  if (graph != nullptr) *graph = into;
-  if (after != nullptr) *after = nodes->data();
-  if (count != nullptr) *count = nodes->size();
+  session::CaptureState capture;
+  if (status == nullptr) return 1;
+  if (int error = session::capture_state(stream, capture)) return error;
+  *status = capture.status;
+  if (id != nullptr) *id = capture.id;
+  if (graph != nullptr) *graph = capture.graph;
+  if (after != nullptr) *after = capture.after.data();
+  if (count != nullptr) *count = capture.after.size();
   return 0;
 }
 int cuStreamGetCaptureInfo(void* stream, int* status, unsigned long long* id) {
@@ -133,44 +126,31 @@ int cuStreamUpdateCaptureDependencies_v2(void* stream, void* const* nodes, const
                                          size_t count, unsigned flags) {
   return session::capture_depend(stream, nodes, count, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }
-int cuThreadExchangeStreamCaptureMode(int* mode) {
-  if (mode == nullptr || *mode < 0 || *mode > 2) return 1;
-  std::swap(session::thread().capture_mode, *mode);
-  return 0;
-}
+int cuThreadExchangeStreamCaptureMode(int* mode) { return session::capture_exchange_mode(mode); }
 
 // Memory operations on a stream: a write is ordered work of no duration, a wait is taken as
 // satisfied.
 int cuStreamWriteValue32_v2(void* handle, CUdeviceptr address, unsigned value, unsigned) {
   session::Call call;
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
-  session::write_device(reinterpret_cast<void*>(address), &value, sizeof value);
-  return 0;
+  return session::write_on_stream(handle, reinterpret_cast<void*>(address), &value, sizeof value);
 }
 int cuStreamWriteValue64_v2(void* handle, CUdeviceptr address, unsigned long long value, unsigned) {
   session::Call call;
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return error;
-  session::write_device(reinterpret_cast<void*>(address), &value, sizeof value);
-  return 0;
+  return session::write_on_stream(handle, reinterpret_cast<void*>(address), &value, sizeof value);
 }
 int cuStreamWaitValue32_v2(void* handle, CUdeviceptr, unsigned, unsigned) {
-  session::Stream* stream = nullptr;
-  return session::find_stream(handle, stream);
+  session::StreamProperties stream;
+  return session::stream_properties(handle, stream);
 }
 int cuStreamWaitValue64_v2(void* handle, CUdeviceptr, unsigned long long, unsigned) {
-  session::Stream* stream = nullptr;
-  return session::find_stream(handle, stream);
+  session::StreamProperties stream;
+  return session::stream_properties(handle, stream);
 }
 
 int cuEventCreate(void** event, unsigned flags) {
   session::Call call;
   if (event == nullptr) return 1;
-  session::Event* made = nullptr;
-  int error = session::event_create(made, flags);
-  if (error == 0) *event = made;
-  return error;
+  return session::event_create(*event, flags);
 }
 int cuEventDestroy_v2(void* event) {
   session::Call call;

@@ -1,4 +1,5 @@
 #include "session/host_memory.h"
+#include "session/kernels.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -11,7 +12,7 @@ namespace {
 // cudaMemcpyKind: host to host, … , default. Addresses decide, as with unified addressing; what is
 // no kind is refused.
 bool is_kind(int kind) { return kind >= 0 && kind <= 4; }
-constexpr int invalid_direction = 21;
+using session::code::invalid_direction;
 
 cudaError copy(void* to, const void* from, size_t bytes, void* stream, bool async) {
   session::Call call;
@@ -21,7 +22,7 @@ cudaError copy(void* to, const void* from, size_t bytes, void* stream, bool asyn
 cudaError copy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                   size_t height, void* stream, bool async) {
   session::Call call;
-  if (width > to_pitch || width > from_pitch) return result(12);  // cudaErrorInvalidPitchValue
+  if (width > to_pitch || width > from_pitch) return result(session::code::invalid_pitch);
   Area area{.to = to,
             .from = from,
             .width = width,
@@ -35,7 +36,7 @@ cudaError copy_3d(const cudaMemcpy3DParms* p, void* stream, bool async) {
   session::Call call;
   if (p != nullptr && !is_kind(p->kind)) return result(invalid_direction);
   if (p == nullptr || p->srcArray != nullptr || p->dstArray != nullptr)
-    return result(p == nullptr ? 1 : 801);
+    return result(p == nullptr ? 1 : session::code::not_supported);
   auto start = [](const cudaPitchedPtr& ptr, const cudaPos& pos) {
     return static_cast<char*>(ptr.ptr) + pos.z * ptr.pitch * ptr.ysize + pos.y * ptr.pitch + pos.x;
   };

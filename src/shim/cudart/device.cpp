@@ -1,19 +1,16 @@
+#include <atomic>
 #include <cstring>
 
-#include "session/notes.h"
+#include "abi/cuda_device.h"
+#include "session/machine.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
 using namespace maya::abi;
 using cudart::result;
+using session::check_device;
 
 namespace {
-
-int checked(int device) {
-  if (int error = session::ready()) return error;
-  return device < 0 || device >= session::state().device_count() ? session::code::invalid_device
-                                                                 : 0;
-}
 
 int attribute(int number, int device) {
   int value = 0;
@@ -29,10 +26,11 @@ void fill(Properties& p, int device) {
   std::strncpy(p.name, gpu.marketing.c_str(), sizeof p.name - 1);
   session::device_uuid(device, reinterpret_cast<unsigned char*>(p.uuid.bytes));
   p.totalGlobalMem = static_cast<size_t>(gpu.memory_bytes);
-  p.sharedMemPerBlock = static_cast<size_t>(attribute(8, device));
-  p.regsPerBlock = attribute(12, device);
+  p.sharedMemPerBlock =
+      static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, device));
+  p.regsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device);
   p.warpSize = 32;
-  p.memPitch = static_cast<size_t>(attribute(11, device));
+  p.memPitch = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH, device));
   p.maxThreadsPerBlock = 1024;
   p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024, p.maxThreadsDim[2] = 64;
   p.maxGridSize[0] = 2147483647, p.maxGridSize[1] = p.maxGridSize[2] = 65535;
@@ -45,41 +43,45 @@ void fill(Properties& p, int device) {
   p.maxTexture3D[0] = p.maxTexture3D[1] = p.maxTexture3D[2] = 16384;
   p.surfaceAlignment = 512;
   p.concurrentKernels = 1;
-  p.ECCEnabled = attribute(32, device);
-  p.pciBusID = attribute(33, device);
-  p.asyncEngineCount = attribute(40, device);
+  p.ECCEnabled = attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED, device);
+  p.pciBusID = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device);
+  p.asyncEngineCount = attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, device);
   p.unifiedAddressing = 1;
   p.memoryBusWidth = gpu.memory_bus_bits;
-  p.l2CacheSize = attribute(38, device);
-  p.persistingL2CacheMaxSize = attribute(108, device);
+  p.l2CacheSize = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+  p.persistingL2CacheMaxSize = attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, device);
   p.maxThreadsPerMultiProcessor = gpu.max_threads_per_sm;
   p.streamPrioritiesSupported = p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.sharedMemPerMultiprocessor = static_cast<size_t>(gpu.shared_per_sm);
-  p.regsPerMultiprocessor = attribute(82, device);
+  p.regsPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, device);
   p.managedMemory = 1;
-  p.multiGpuBoardGroupID = attribute(85, device);
-  p.hostNativeAtomicSupported = attribute(86, device);
-  p.pageableMemoryAccess = attribute(88, device);
+  p.multiGpuBoardGroupID = attribute(CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID, device);
+  p.hostNativeAtomicSupported = attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, device);
+  p.pageableMemoryAccess = attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device);
   p.concurrentManagedAccess = p.computePreemptionSupported = p.canUseHostPointerForRegisteredMem =
       1;
   p.cooperativeLaunch = 1;
   p.sharedMemPerBlockOptin = static_cast<size_t>(gpu.shared_per_block_optin);
   p.maxBlocksPerMultiProcessor = gpu.max_blocks_per_sm;
-  p.accessPolicyMaxWindowSize = attribute(109, device);
-  p.reservedSharedMemPerBlock = static_cast<size_t>(attribute(111, device));
+  p.accessPolicyMaxWindowSize =
+      attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, device);
+  p.reservedSharedMemPerBlock =
+      static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, device));
   p.hostRegisterSupported = 1;
   p.memoryPoolsSupported = 1;
-  p.gpuDirectRDMASupported = attribute(116, device);
-  p.memoryPoolSupportedHandleTypes = static_cast<unsigned>(attribute(119, device));
+  p.gpuDirectRDMASupported = attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device);
+  p.memoryPoolSupportedHandleTypes =
+      static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, device));
   p.ipcEventSupported = 1;
-  p.clusterLaunch = attribute(120, device);
+  p.clusterLaunch = attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device);
   p.unifiedFunctionPointers = 1;
 }
 
 void fill_major(cudaDeviceProp12& p, int device) {
-  p.clockRate = attribute(13, device);
-  p.memoryClockRate = attribute(36, device);
-  p.singleToDoublePrecisionPerfRatio = attribute(87, device);
+  p.clockRate = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device);
+  p.memoryClockRate = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device);
+  p.singleToDoublePrecisionPerfRatio =
+      attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, device);
   p.deviceOverlap = 1;
   p.cooperativeMultiDeviceLaunch = 1;
 }
@@ -88,7 +90,7 @@ void fill_major(cudaDeviceProp12& p, int device) {
 template <class Properties>
 cudaError properties(Properties* p, int device) {
   session::Call call;
-  if (int error = checked(device)) return result(error);
+  if (int error = check_device(device)) return result(error);
   if (p == nullptr) return result(1);
   fill(*p, device);
   fill_major(*p, device);
@@ -102,27 +104,27 @@ extern "C" {
 cudaError cudaGetDeviceCount(int* count) {
   if (count == nullptr) return result(1);
   int error = session::ready();
-  *count = error == 0 ? session::state().device_count() : 0;
+  *count = error == 0 ? session::device_count() : 0;
   return result(error);
 }
 
 cudaError cudaSetDevice(int device) {
-  if (int error = checked(device)) {
+  if (int error = check_device(device)) {
     session::note_missing_device(device);
     return result(error);
   }
-  session::thread().device = device;
+  session::use_device(device);
   return cudaSuccess;
 }
 
 cudaError cudaGetDevice(int* device) {
   if (device == nullptr) return result(1);
   if (int error = session::ready()) return result(error);
-  *device = session::thread().device;
+  *device = session::current_device();
   return cudaSuccess;
 }
 
-cudaError cudaInitDevice(int device, unsigned, unsigned) { return result(checked(device)); }
+cudaError cudaInitDevice(int device, unsigned, unsigned) { return result(check_device(device)); }
 
 cudaError cudaGetDeviceProperties_v2(cudaDeviceProp12* p, int device) {
   return properties(p, device);
@@ -130,7 +132,7 @@ cudaError cudaGetDeviceProperties_v2(cudaDeviceProp12* p, int device) {
 cudaError cudaGetDeviceProperties(cudaDeviceProp* p, int device) { return properties(p, device); }
 
 cudaError cudaDeviceGetAttribute(int* value, int number, int device) {
-  if (int error = checked(device)) return result(error);
+  if (int error = check_device(device)) return result(error);
   if (value == nullptr || !session::device_attribute(number, device, *value)) return result(1);
   return cudaSuccess;
 }
@@ -154,25 +156,25 @@ cudaError cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  if (int error = checked(device)) return result(error);
-  if (int error = checked(peer)) return result(error);
+  if (int error = check_device(device)) return result(error);
+  if (int error = check_device(peer)) return result(error);
   if (can == nullptr) return result(1);
   *can = device != peer;
   return cudaSuccess;
 }
 
 cudaError cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  if (int error = checked(peer)) return result(error);
+  if (int error = check_device(peer)) return result(error);
   static std::atomic<std::uint64_t> enabled[64];
-  if (peer == session::thread().device || peer >= 64) return result(session::code::invalid_device);
-  std::uint64_t bit = std::uint64_t{1} << (session::thread().device & 63);
+  if (peer == session::current_device() || peer >= 64) return result(session::code::invalid_device);
+  std::uint64_t bit = std::uint64_t{1} << (session::current_device() & 63);
   return result(enabled[peer].fetch_or(bit) & bit ? session::code::peer_already_enabled : 0);
 }
-cudaError cudaDeviceDisablePeerAccess(int peer) { return result(checked(peer)); }
+cudaError cudaDeviceDisablePeerAccess(int peer) { return result(check_device(peer)); }
 
 cudaError cudaDeviceGetP2PAttribute(int* value, int attribute, int device, int peer) {
-  if (int error = checked(device)) return result(error);
-  if (int error = checked(peer)) return result(error);
+  if (int error = check_device(device)) return result(error);
+  if (int error = check_device(peer)) return result(error);
   if (value == nullptr) return result(1);
   bool nvlink = session::gpu().nvlink_gbps > 0;
   *value = attribute == cudaDevP2PAttrAccessSupported   ? 1
@@ -182,7 +184,7 @@ cudaError cudaDeviceGetP2PAttribute(int* value, int attribute, int device, int p
 }
 
 cudaError cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
-  if (int error = checked(device)) return result(error);
+  if (int error = check_device(device)) return result(error);
   if (text == nullptr || bytes < 13) return result(1);
   session::device_bus_id(device, text, static_cast<size_t>(bytes));
   return cudaSuccess;
@@ -191,7 +193,7 @@ cudaError cudaDeviceGetPCIBusId(char* text, int bytes, int device) {
 cudaError cudaDeviceGetByPCIBusId(int* device, const char* text) {
   if (int error = session::ready()) return result(error);
   if (device == nullptr || text == nullptr) return result(1);
-  for (int i = 0; i < session::state().device_count(); ++i) {
+  for (int i = 0; i < session::device_count(); ++i) {
     char own[16];
     session::device_bus_id(i, own, sizeof own);
     if (strcasecmp(own, text) == 0 || strcasecmp(own + 5, text) == 0)
@@ -204,12 +206,12 @@ cudaError cudaDeviceGetLimit(size_t* value, int limit) {
   if (int error = session::ready()) return result(error);
   if (value == nullptr) return result(1);
   static const size_t defaults[] = {1024, 1048576, 8388608, 2, 2048, 64, 0};
-  if (limit < 0 || limit > 6) return result(215);  // cudaErrorUnsupportedLimit
+  if (limit < 0 || limit > 6) return result(session::code::unsupported_limit);
   *value = defaults[limit];
   return cudaSuccess;
 }
 cudaError cudaDeviceSetLimit(int limit, size_t) {
-  return result(limit < 0 || limit > 6 ? 215 : session::ready());
+  return result(limit < 0 || limit > 6 ? session::code::unsupported_limit : session::ready());
 }
 
 cudaError cudaDeviceSetCacheConfig(int) { return result(session::ready()); }
@@ -238,12 +240,7 @@ cudaError cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-cudaError cudaGetLastError() {
-  auto& t = session::thread();
-  int error = t.last_error;
-  t.last_error = 0;
-  return static_cast<cudaError>(error);
-}
-cudaError cudaPeekAtLastError() { return static_cast<cudaError>(session::thread().last_error); }
+cudaError cudaGetLastError() { return static_cast<cudaError>(session::last_error(true)); }
+cudaError cudaPeekAtLastError() { return static_cast<cudaError>(session::last_error(false)); }
 
 }  // extern "C"

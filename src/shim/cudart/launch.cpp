@@ -1,3 +1,4 @@
+#include "session/kernels.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -6,25 +7,29 @@ using cudart::result;
 
 namespace {
 
-constexpr int invalid_device_function = 98;
-
 cudaError launch(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
                  void* stream) {
   session::Call call;
-  session::Function* function = session::registered_function(host);
-  if (function == nullptr) [[unlikely]]
-    return result(session::ready() ? session::ready() : invalid_device_function);
   Geometry geometry{
       {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, static_cast<std::uint32_t>(shared), 0};
-  return result(session::launch(*function, geometry, arguments, stream));
+  return result(session::launch_registered(host, geometry, arguments, stream));
 }
 
-session::Function* resolved(const void* host, int& error) {
-  session::Function* function = session::registered_function(host);
+// The function behind the host's stub; null: `error` says why there is none.
+void* find(const void* host, int& error) {
   error = session::touch();
-  if (error == 0)
-    error = function == nullptr ? invalid_device_function : session::resolve(*function);
-  return error == 0 ? function : nullptr;
+  if (error != 0) return nullptr;
+  void* function = session::registered_function(host);
+  if (function == nullptr) error = session::code::invalid_device_function;
+  return function;
+}
+
+template <class Handle>
+cudaError give_function(Handle* to, const void* host) {
+  void* function = session::registered_function(host);
+  if (function == nullptr) return result(session::code::invalid_device_function);
+  cudart::hand_out(to, function);
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -73,10 +78,11 @@ cudaError cudaLaunchHostFunc(void* stream, cudaHostFn_t function, void* data) {
 cudaError cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host) {
   session::Call call;
   int error = 0;
-  session::Function* function = resolved(host, error);
+  void* function = find(host, error);
   if (function == nullptr) return result(error);
   if (attributes == nullptr) return result(1);
-  auto known = session::kernel_attributes(*function);
+  session::KernelAttributes known;
+  if (error = session::kernel_attributes(function, known); error != 0) return result(error);
   *attributes = {};
   attributes->sharedSizeBytes = static_cast<size_t>(known.static_shared);
   attributes->localSizeBytes = static_cast<size_t>(known.local_bytes);
@@ -92,9 +98,9 @@ cudaError cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* host
 cudaError cudaFuncSetAttribute(const void* host, int attribute, int value) {
   session::Call call;
   int error = 0;
-  session::Function* function = resolved(host, error);
+  void* function = find(host, error);
   return result(function == nullptr ? error
-                                    : session::set_kernel_attribute(*function, attribute, value));
+                                    : session::set_kernel_attribute(function, attribute, value));
 }
 
 cudaError cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attribute, int value, int) {
@@ -102,41 +108,34 @@ cudaError cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attribute, in
 }
 
 cudaError cudaFuncSetCacheConfig(const void* host, int) {
+  session::KernelAttributes known;
   int error = 0;
-  resolved(host, error);
-  return result(error);
+  void* function = find(host, error);
+  return result(function == nullptr ? error : session::kernel_attributes(function, known));
 }
 
 cudaError cudaFuncGetName(const char** name, const void* host) {
-  session::Function* function = session::registered_function(host);
-  if (function == nullptr || name == nullptr) return result(invalid_device_function);
-  *name = function->name.c_str();
+  void* function = session::registered_function(host);
+  if (function == nullptr || name == nullptr) return result(session::code::invalid_device_function);
+  *name = session::function_name(function);
   return cudaSuccess;
 }
 
 cudaError cudaGetFuncBySymbol(cudaFunction_t* to, const void* host) {
-  session::Function* function = session::registered_function(host);
-  if (function == nullptr) return result(invalid_device_function);
-  cudart::hand_out(to, function);
-  return cudaSuccess;
+  return give_function(to, host);
 }
 
-cudaError cudaGetKernel(cudaKernel_t* to, const void* host) {
-  session::Function* function = session::registered_function(host);
-  if (function == nullptr) return result(invalid_device_function);
-  cudart::hand_out(to, function);
-  return cudaSuccess;
-}
+cudaError cudaGetKernel(cudaKernel_t* to, const void* host) { return give_function(to, host); }
 
 cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host,
                                                                  int threads, size_t shared,
                                                                  unsigned) {
   session::Call call;
   int error = 0;
-  session::Function* function = resolved(host, error);
+  void* function = find(host, error);
   if (function == nullptr) return result(error);
   if (blocks == nullptr) return result(1);
-  return result(session::occupancy(*function, threads, shared, *blocks));
+  return result(session::occupancy(function, threads, shared, *blocks));
 }
 
 cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads,
@@ -147,13 +146,15 @@ cudaError cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*
 cudaError cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* host, int blocks,
                                                     int) {
   int error = 0;
-  session::Function* function = resolved(host, error);
+  void* function = find(host, error);
   if (function == nullptr) return result(error);
   if (bytes == nullptr || blocks <= 0) return result(1);
+  session::KernelAttributes known;
+  if (error = session::kernel_attributes(function, known); error != 0) return result(error);
   const auto& gpu = session::gpu();
   std::int64_t per_block =
       std::min<std::int64_t>(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block_optin);
-  *bytes = static_cast<size_t>(std::max<std::int64_t>(per_block - function->code.static_shared, 0));
+  *bytes = static_cast<size_t>(std::max<std::int64_t>(per_block - known.static_shared, 0));
   return cudaSuccess;
 }
 
@@ -161,7 +162,7 @@ cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host,
                                          const cudaLaunchConfig_t* config) {
   session::Call call;
   int error = 0;
-  session::Function* function = resolved(host, error);
+  void* function = find(host, error);
   if (function == nullptr) return result(error);
   if (clusters == nullptr || config == nullptr) return result(1);
   dim3 b = config->blockDim;
@@ -171,14 +172,14 @@ cudaError cudaOccupancyMaxActiveClusters(int* clusters, const void* host,
       const auto& d = config->attrs[i].val.clusterDim;
       size = d.x * d.y * d.z;
     }
-  return result(session::active_clusters(*function, static_cast<int>(b.x * b.y * b.z),
+  return result(session::active_clusters(function, static_cast<int>(b.x * b.y * b.z),
                                          config->dynamicSmemBytes, size, *clusters));
 }
 
 cudaError cudaOccupancyMaxPotentialClusterSize(int* size, const void* host,
                                                const cudaLaunchConfig_t*) {
   int error = 0;
-  if (resolved(host, error) == nullptr) return result(error);
+  if (find(host, error) == nullptr) return result(error);
   if (size == nullptr) return result(1);
   *size = session::largest_cluster();
   return cudaSuccess;

@@ -2,10 +2,7 @@
 // driver.
 #include <dlfcn.h>
 
-#include <fstream>
-#include <iterator>
-#include <vector>
-
+#include "session/kernels.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -13,8 +10,6 @@ using namespace maya::abi;
 using cudart::result;
 
 namespace {
-
-session::Module* module_of(void* library) { return session::modules().find(library); }
 
 using ProcAddress = int (*)(const char*, void**, int, unsigned long long, int*);
 
@@ -53,52 +48,48 @@ cudaError cudaGetDriverEntryPointByVersion_ptsz(const char* name, void** functio
 cudaError cudaLibraryLoadData(cudaLibrary_t* library, const void* data, void*, void**, unsigned,
                               void*, void**, unsigned) {
   session::Call call;
-  session::Module* module = nullptr;
+  void* module = nullptr;
   if (library == nullptr) return result(1);
   int error = session::module_load(module, data);
   if (error == 0) cudart::hand_out(library, module);
   return result(error);
 }
 
-cudaError cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, void* a, void** b,
-                                  unsigned c, void* d, void** e, unsigned f) {
-  if (path == nullptr) return result(1);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return result(session::code::file_not_found);
-  std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
-  bytes.push_back('\0');
-  return cudaLibraryLoadData(library, bytes.data(), a, b, c, d, e, f);
+cudaError cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, void*, void**, unsigned,
+                                  void*, void**, unsigned) {
+  session::Call call;
+  void* module = nullptr;
+  if (library == nullptr || path == nullptr) return result(1);
+  int error = session::module_load_file(module, path);
+  if (error == 0) cudart::hand_out(library, module);
+  return result(error);
 }
 
 cudaError cudaLibraryUnload(cudaLibrary_t library) {
   session::Call call;
-  return result(session::module_unload(module_of(library)));
+  return result(session::module_unload(library));
 }
 
 cudaError cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
   session::Call call;
-  session::Module* module = module_of(library);
-  if (module == nullptr || kernel == nullptr) return result(400);
-  session::Function* function = nullptr;
-  int error = session::module_function(*module, name, function);
+  if (kernel == nullptr) return result(session::code::invalid_handle);
+  void* function = nullptr;
+  int error = session::module_function(library, name, function);
   if (error == 0) cudart::hand_out(kernel, function);
   return result(error);
 }
 
 cudaError cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t library) {
-  session::Module* module = module_of(library);
-  if (module == nullptr || count == nullptr) return result(400);
-  *count = static_cast<unsigned>(module->kernels.size());
-  return cudaSuccess;
+  return result(count == nullptr ? session::code::invalid_handle
+                                 : session::module_kernel_count(library, *count));
 }
 
 cudaError cudaLibraryGetGlobal(void** address, size_t* bytes, cudaLibrary_t library,
                                const char* name) {
   session::Call call;
-  session::Module* module = module_of(library);
-  if (module == nullptr || name == nullptr) return result(400);
+  if (name == nullptr) return result(session::code::invalid_handle);
   std::uint64_t found = 0, size = 0;
-  int error = session::module_variable(*module, name, 0, found, size);
+  int error = session::module_variable(library, name, found, size);
   if (error == 0 && address != nullptr) *address = reinterpret_cast<void*>(found);
   if (error == 0 && bytes != nullptr) *bytes = size;
   return result(error);
@@ -108,7 +99,8 @@ cudaError cudaLibraryGetManaged(void** address, size_t* bytes, cudaLibrary_t lib
   return cudaLibraryGetGlobal(address, bytes, library, name);
 }
 cudaError cudaLibraryGetUnifiedFunction(void** function, cudaLibrary_t library, const char*) {
-  if (module_of(library) == nullptr || function == nullptr) return result(400);
+  if (!session::valid_module(library) || function == nullptr)
+    return result(session::code::invalid_handle);
   return result(session::code::not_found);
 }
 

@@ -1,52 +1,32 @@
-#include <unistd.h>
 #include <cstring>
 
 #include "session/host_memory.h"
+#include "session/kernels.h"
+#include "session/virtual_memory.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
 using namespace maya::abi;
 using cudart::result;
-using device::MemoryKind;
+using session::MemoryKind;
 
 namespace {
 
-// What travels between processes: where the memory is, in the exporting process and on which
-// device.
+// The bytes of an interprocess handle.
 struct IpcMemory {
   char magic[8];
-  std::uint64_t address, bytes;
-  std::int64_t process;
-  std::int32_t device;
+  session::SharedMemory memory;
 };
 constexpr char ipc_magic[8] = "mayaipc";
+static_assert(sizeof(IpcMemory) <= sizeof(cudaIpcMemHandle_t));
 
-session::Pool* pool_of(void* handle) { return session::state().pools.find(handle); }
+constexpr int invalid_device_id = -2;  // cudaInvalidDeviceId
 
-template <class Attributes>
-cudaError attributes(Attributes* a, const void* address) {
-  if (int error = session::touch()) return result(error);
-  if (a == nullptr) return result(1);
-  std::memset(static_cast<void*>(a), 0, sizeof *a);
-  auto* p = const_cast<void*>(address);
-  switch (session::where(address)) {
-    case session::Where::managed:
-      a->type = cudaMemoryTypeManaged, a->devicePointer = a->hostPointer = p;
-      break;
-    case session::Where::device:
-      if (session::state().memory.extent(reinterpret_cast<std::uint64_t>(address)) == 0)
-        return result(1);
-      a->type = cudaMemoryTypeDevice, a->devicePointer = p;
-      break;
-    case session::Where::pinned:
-      a->type = cudaMemoryTypeHost, a->devicePointer = a->hostPointer = p;
-      a->device = session::thread().device;
-      return cudaSuccess;
-    case session::Where::pageable:
-      a->type = cudaMemoryTypeUnregistered, a->device = -2, a->hostPointer = p;
-      return cudaSuccess;
-  }
-  a->device = session::state().memory.device_of(reinterpret_cast<std::uint64_t>(address));
+cudaError give_pool(cudaMemPool_t* to, int device, bool is_default) {
+  void* pool = nullptr;
+  if (to == nullptr) return result(1);
+  if (int error = session::pool_of_device(device, is_default, pool)) return result(error);
+  cudart::hand_out(to, pool);
   return cudaSuccess;
 }
 
@@ -83,12 +63,11 @@ cudaError cudaMalloc3D(cudaPitchedPtr* pitched, cudaExtent extent) {
 }
 cudaError cudaMallocAsync(void** address, size_t bytes, cudaStream_t stream) {
   session::Call call;
-  return result(session::allocate_async(address, bytes, nullptr, stream));
+  return result(session::allocate_async(address, bytes, stream));
 }
 cudaError cudaMallocFromPoolAsync(void** address, size_t bytes, void* pool, cudaStream_t stream) {
   session::Call call;
-  session::Pool* from = pool_of(pool);
-  return result(from == nullptr ? 1 : session::allocate_async(address, bytes, from, stream));
+  return result(session::allocate_from_pool(address, bytes, pool, stream));
 }
 cudaError cudaFreeAsync(void* address, cudaStream_t stream) {
   session::Call call;
@@ -124,16 +103,33 @@ cudaError cudaHostGetFlags(unsigned* flags, void* host) {
 
 cudaError cudaMemGetInfo(size_t* free, size_t* total) {
   session::Call call;
-  if (int error = session::touch()) return result(error);
-  auto& memory = session::state().memory;
-  int device = session::thread().device;
-  if (free != nullptr) *free = memory.free_bytes(device);
-  if (total != nullptr) *total = memory.total(device);
-  return cudaSuccess;
+  return result(session::memory_info(free, total));
 }
 
 cudaError cudaPointerGetAttributes(cudaPointerAttributes* a, const void* address) {
-  return attributes(a, address);
+  if (int error = session::touch()) return result(error);
+  if (a == nullptr) return result(1);
+  std::memset(static_cast<void*>(a), 0, sizeof *a);
+  const session::Pointer p = session::pointer(address);
+  auto* same = const_cast<void*>(address);
+  a->device = p.device;
+  switch (p.where) {
+    case session::Where::managed:
+      a->type = cudaMemoryTypeManaged, a->devicePointer = a->hostPointer = same;
+      break;
+    case session::Where::device:
+      if (!p.allocated) return result(1);
+      a->type = cudaMemoryTypeDevice, a->devicePointer = same;
+      break;
+    case session::Where::pinned:
+      a->type = cudaMemoryTypeHost, a->devicePointer = a->hostPointer = same;
+      a->device = session::current_device();
+      break;
+    case session::Where::pageable:
+      a->type = cudaMemoryTypeUnregistered, a->device = invalid_device_id, a->hostPointer = same;
+      break;
+  }
+  return cudaSuccess;
 }
 
 cudaError cudaMemAdvise(const void*, size_t, int, cudaMemLocation) {
@@ -150,96 +146,38 @@ cudaError cudaMemPrefetchAsync_v2(const void*, size_t, cudaMemLocation, unsigned
 }
 
 cudaError cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  if (int error = session::ready()) return result(error);
-  if (pool == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count())
-    return result(session::code::invalid_device);
-  cudart::hand_out(pool, session::state().default_pools[static_cast<size_t>(device)]);
-  return cudaSuccess;
+  return give_pool(pool, device, true);
 }
 cudaError cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-  if (int error = session::ready()) return result(error);
-  if (pool == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count())
-    return result(session::code::invalid_device);
-  cudart::hand_out(pool, session::state().current_pools[static_cast<size_t>(device)]);
-  return cudaSuccess;
+  return give_pool(pool, device, false);
 }
 cudaError cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
-  if (int error = session::ready()) return result(error);
-  if (pool_of(pool) == nullptr) return result(1);
-  if (device < 0 || device >= session::state().device_count())
-    return result(session::code::invalid_device);
-  session::state().current_pools[static_cast<size_t>(device)] = pool_of(pool);
-  return cudaSuccess;
+  return result(session::use_pool(device, pool));
 }
 cudaError cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
-  if (int error = session::touch()) return result(error);
   if (pool == nullptr || properties == nullptr) return result(1);
-  session::Pool* made = session::state().pools.create();
-  if (made == nullptr) return result(2);
-  made->device = properties->location.id;
-  cudart::hand_out(pool, made);
-  return cudaSuccess;
+  void* made = nullptr;
+  int error = session::pool_create(made, properties->location.id);
+  if (error == 0) cudart::hand_out(pool, made);
+  return result(error);
 }
-cudaError cudaMemPoolDestroy(cudaMemPool_t pool) {
-  session::Pool* found = pool_of(pool);
-  if (found == nullptr || found->is_default) return result(1);
-  session::state().pools.destroy(pool);
-  return cudaSuccess;
-}
+cudaError cudaMemPoolDestroy(cudaMemPool_t pool) { return result(session::pool_destroy(pool)); }
 cudaError cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void* value) {
-  session::Pool* found = pool_of(pool);
-  if (found == nullptr || value == nullptr) return result(1);
-  auto number = *static_cast<std::uint64_t*>(value);
-  if (attribute == cudaMemPoolAttrReleaseThreshold) found->release_threshold = number;
-  if (attribute == cudaMemPoolAttrReservedMemHigh) found->reserved_high = found->reserved;
-  if (attribute == cudaMemPoolAttrUsedMemHigh) found->used_high = found->used;
-  return cudaSuccess;
+  return result(session::set_pool_attribute(pool, attribute, value));
 }
 cudaError cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void* value) {
-  session::Pool* found = pool_of(pool);
-  if (found == nullptr || value == nullptr) return result(1);
-  switch (attribute) {
-    case cudaMemPoolReuseFollowEventDependencies:
-    case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies:
-      *static_cast<int*>(value) = 1;
-      break;
-    case cudaMemPoolAttrReleaseThreshold:
-      *static_cast<std::uint64_t*>(value) = found->release_threshold;
-      break;
-    case cudaMemPoolAttrReservedMemCurrent:
-      *static_cast<std::uint64_t*>(value) = found->reserved;
-      break;
-    case cudaMemPoolAttrReservedMemHigh:
-      *static_cast<std::uint64_t*>(value) = found->reserved_high;
-      break;
-    case cudaMemPoolAttrUsedMemCurrent:
-      *static_cast<std::uint64_t*>(value) = found->used;
-      break;
-    case cudaMemPoolAttrUsedMemHigh:
-      *static_cast<std::uint64_t*>(value) = found->used_high;
-      break;
-    default:
-      return result(1);
-  }
-  return cudaSuccess;
+  return result(session::pool_attribute(pool, attribute, value));
 }
 cudaError cudaMemPoolSetAccess(cudaMemPool_t pool, const void*, size_t) {
-  return result(pool_of(pool) ? 0 : 1);
+  return result(session::valid_pool(pool) ? 0 : 1);
 }
 cudaError cudaMemPoolGetAccess(int* flags, cudaMemPool_t pool, cudaMemLocation*) {
-  if (flags == nullptr || pool_of(pool) == nullptr) return result(1);
+  if (flags == nullptr || !session::valid_pool(pool)) return result(1);
   *flags = cudaMemAccessFlagsProtReadWrite;
   return cudaSuccess;
 }
 cudaError cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
-  session::Pool* found = pool_of(pool);
-  if (found == nullptr) return result(1);
-  found->reserved =
-      std::max<std::uint64_t>(found->used, std::min<std::uint64_t>(found->reserved, keep));
-  return cudaSuccess;
+  return result(session::pool_trim(pool, keep));
 }
 cudaError cudaDeviceGetGraphMemAttribute(int, int, void* value) {
   if (!session::mapped(value, 8)) return result(1);
@@ -251,44 +189,36 @@ cudaError cudaDeviceGraphMemTrim(int) { return result(session::ready()); }
 
 cudaError cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* address) {
   session::Call call;
-  auto allocation = session::state().memory.find(reinterpret_cast<std::uint64_t>(address));
-  if (handle == nullptr || !allocation) return result(1);
-  IpcMemory memory{{},
-                   allocation->address,
-                   allocation->bytes,
-                   getpid(),
-                   session::physical_device(allocation->device)};
-  std::memcpy(memory.magic, ipc_magic, 8);
+  IpcMemory ipc{};
+  if (handle == nullptr) return result(1);
+  if (int error = session::export_memory(address, ipc.memory)) return result(error);
+  std::memcpy(ipc.magic, ipc_magic, sizeof ipc.magic);
   std::memset(handle, 0, sizeof *handle);
-  std::memcpy(handle, &memory, sizeof memory);
+  std::memcpy(handle, &ipc, sizeof ipc);
   return cudaSuccess;
 }
 cudaError cudaIpcOpenMemHandle(void** address, cudaIpcMemHandle_t handle, unsigned) {
   session::Call call;
-  if (int error = session::touch()) return result(error);
-  IpcMemory memory;
-  std::memcpy(&memory, &handle, sizeof memory);
-  if (address == nullptr || std::memcmp(memory.magic, ipc_magic, 8) != 0) return result(1);
-  std::uint64_t alias = session::state().memory.alias(session::thread().device, memory.bytes);
-  if (alias == 0) return result(2);
-  *address = reinterpret_cast<void*>(alias);
-  return cudaSuccess;
+  IpcMemory ipc;
+  std::memcpy(static_cast<void*>(&ipc), &handle, sizeof ipc);
+  if (std::memcmp(ipc.magic, ipc_magic, sizeof ipc.magic) != 0) return result(1);
+  return result(session::import_memory(ipc.memory, address));
 }
 cudaError cudaIpcCloseMemHandle(void* address) {
   session::Call call;
-  return result(session::state().memory.release(reinterpret_cast<std::uint64_t>(address)) ? 0 : 1);
+  return result(session::close_imported(address));
 }
 cudaError cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
-  auto* found = session::state().events.find(event);
-  if (handle == nullptr || found == nullptr || !(found->flags & cudaEventInterprocess))
-    return result(1);
+  std::uint32_t number = 0;
+  if (handle == nullptr) return result(1);
+  if (int error = session::event_export(event, number)) return result(error);
   std::memset(handle, 0, sizeof *handle);
-  std::memcpy(handle, &found->id, sizeof found->id);
+  std::memcpy(handle, &number, sizeof number);
   return cudaSuccess;
 }
 cudaError cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t) {
   if (event == nullptr) return result(1);
-  session::Event* made = nullptr;
+  void* made = nullptr;
   int error = session::event_create(made, cudaEventDisableTiming | cudaEventInterprocess);
   if (error == 0) cudart::hand_out(event, made);
   return result(error);

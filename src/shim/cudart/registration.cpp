@@ -1,6 +1,6 @@
 // Called by the program's own start-up code, once per fat binary and kernel: importing torch makes
 // tens of thousands of these calls, so they only take notes.
-#include "session/notes.h"
+#include "session/kernels.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -20,29 +20,27 @@ thread_local unsigned depth = 0;
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
-  session::uses_runtime(MAYA_CUDA_MAJOR, wrapper);
-  return reinterpret_cast<void**>(session::register_binary(wrapper));
+  return static_cast<void**>(session::register_binary(wrapper, MAYA_CUDA_MAJOR));
 }
 
 void __cudaRegisterFatBinaryEnd(void**) {}
 
-void __cudaUnregisterFatBinary(void** handle) {
-  session::unregister_binary(reinterpret_cast<session::Module*>(handle));
-}
+// At exit; what was registered stays readable for late callers.
+void __cudaUnregisterFatBinary(void**) {}
 
 void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, void*,
                             void*, void*, void*, int*) {
-  session::register_function(reinterpret_cast<session::Module*>(handle), host, name);
+  session::register_function(handle, host, name);
 }
 
 void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, size_t bytes, int,
                        int) {
-  session::register_variable(reinterpret_cast<session::Module*>(handle), host, name, bytes);
+  session::register_variable(handle, host, name, bytes);
 }
 
 void __cudaRegisterManagedVar(void** handle, void** host, char*, const char* name, int,
                               size_t bytes, int, int) {
-  session::register_variable(reinterpret_cast<session::Module*>(handle), host, name, bytes);
+  session::register_variable(handle, host, name, bytes);
 }
 
 char __cudaInitModule(void**) { return 1; }
@@ -54,15 +52,15 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void*
 }
 
 cudaError __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
-  if (depth == 0) return result(52);  // cudaErrorMissingConfiguration
+  if (depth == 0) return result(session::code::missing_configuration);
   const auto& c = pushed[--depth];
   *grid = c.grid, *block = c.block, *shared = c.shared, *static_cast<void**>(stream) = c.stream;
   return cudaSuccess;
 }
 
 cudaError __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
-  session::Function* function = session::registered_function(host);
-  if (function == nullptr) return result(98);  // cudaErrorInvalidDeviceFunction
+  void* function = session::registered_function(host);
+  if (function == nullptr) return result(session::code::invalid_device_function);
   cudart::hand_out(kernel, function);
   return cudaSuccess;
 }

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "abi/cudart.h"
-#include "session/attributes.h"
-#include "session/calls.h"
 #include "session/session.h"
 
 namespace maya::cudart {
@@ -12,13 +10,13 @@ using abi::cudaError;
 
 inline cudaError result(int code) {
   if (code != 0) [[unlikely]]
-    session::thread().last_error = code;
+    session::remember_error(code);
   return static_cast<cudaError>(code);
 }
 
 // Handles are addresses of session objects.
-template <class Handle, class Object>
-void hand_out(Handle* to, Object* object) {
+template <class Handle>
+void hand_out(Handle* to, void* object) {
   *to = reinterpret_cast<Handle>(object);
 }
 

@@ -1,4 +1,4 @@
-#include "session/host_memory.h"
+#include "session/graphs.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -10,7 +10,7 @@ extern "C" {
 cudaError cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   session::Call call;
   if (stream == nullptr || flags > 1) return result(1);
-  session::Stream* made = nullptr;
+  void* made = nullptr;
   int error = session::stream_create(made, flags, priority);
   if (error == 0) cudart::hand_out(stream, made);
   return result(error);
@@ -60,40 +60,40 @@ cudaError cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callba
 }
 
 cudaError cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return result(error);
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return result(error);
   if (priority == nullptr) return result(1);
-  *priority = stream->priority;
+  *priority = stream.priority;
   return cudaSuccess;
 }
 cudaError cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return result(error);
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return result(error);
   if (flags == nullptr) return result(1);
-  *flags = stream->flags;
+  *flags = stream.flags;
   return cudaSuccess;
 }
 cudaError cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return result(error);
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return result(error);
   if (id == nullptr) return result(1);
-  *id = stream->unique;
+  *id = stream.id;
   return cudaSuccess;
 }
 cudaError cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  session::Stream* stream = nullptr;
-  if (int error = session::find_stream(handle, stream)) return result(error);
+  session::StreamProperties stream;
+  if (int error = session::stream_properties(handle, stream)) return result(error);
   if (device == nullptr) return result(1);
-  *device = stream->device;
+  *device = stream.device;
   return cudaSuccess;
 }
 cudaError cudaStreamSetAttribute(cudaStream_t handle, int, const void*) {
-  session::Stream* stream = nullptr;
-  return result(session::find_stream(handle, stream));
+  session::StreamProperties stream;
+  return result(session::stream_properties(handle, stream));
 }
 cudaError cudaStreamAttachMemAsync(cudaStream_t handle, void*, size_t, unsigned) {
-  session::Stream* stream = nullptr;
-  return result(session::find_stream(handle, stream));
+  session::StreamProperties stream;
+  return result(session::stream_properties(handle, stream));
 }
 
 cudaError cudaStreamBeginCapture(cudaStream_t stream, int mode) {
@@ -103,26 +103,21 @@ cudaError cudaStreamBeginCapture(cudaStream_t stream, int mode) {
 cudaError cudaStreamBeginCaptureToGraph(cudaStream_t stream, void* graph, void* const* after,
                                         const void*, size_t count, int mode) {
   session::Call call;
-  auto* into = session::state().graphs.find(graph);
-  if (into == nullptr || count > into->nodes.size() ||
-      (count > 0 && !session::mapped(after, count * sizeof *after)))
-    return result(1);
-  std::vector<session::Node*> nodes;
-  for (size_t i = 0; i < count; ++i) nodes.push_back(session::state().nodes.find(after[i]));
-  return result(session::capture_begin(stream, mode, into, nodes));
+  return result(session::capture_begin_into(stream, mode, graph, after, count));
 }
 cudaError cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   session::Call call;
-  session::Graph* made = nullptr;
+  void* made = nullptr;
   int error = session::capture_end(stream, made);
   if (graph != nullptr) cudart::hand_out(graph, made);
   return result(error);
 }
 cudaError cudaStreamIsCapturing(cudaStream_t stream, int* status) {
-  std::uint64_t id = 0;
-  session::Graph* graph = nullptr;
+  session::CaptureState capture;
   if (status == nullptr) return result(1);
-  return result(session::capture_status(stream, *status, id, graph));
+  const int error = session::capture_state(stream, capture);
+  *status = capture.status;
+  return result(error);
 }
 
 }  // extern "C"
@@ -131,14 +126,14 @@ namespace {
 
 int capture_info(void* stream, int* status, unsigned long long* id, cudaGraph_t* graph,
                  const cudaGraphNode_t** after, size_t* count) {
-  std::uint64_t number = 0;
-  session::Graph* into = nullptr;
-  const std::vector<void*>* nodes = nullptr;
-  if (int error = session::capture_info(stream, status, &number, &into, nodes)) return error;
-  if (id != nullptr) *id = number;
-  if (graph != nullptr) cudart::hand_out(graph, into);
-  if (after != nullptr) *after = reinterpret_cast<const cudaGraphNode_t*>(nodes->data());
-  if (count != nullptr) *count = nodes->size();
+  session::CaptureState capture;
+  if (status == nullptr) return 1;
+  if (int error = session::capture_state(stream, capture)) return error;
+  *status = capture.status;
+  if (id != nullptr) *id = capture.id;
+  if (graph != nullptr) cudart::hand_out(graph, capture.graph);
+  if (after != nullptr) *after = reinterpret_cast<const cudaGraphNode_t*>(capture.after.data());
+  if (count != nullptr) *count = capture.after.size();
   return 0;
 }
 
@@ -187,15 +182,13 @@ cudaError cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, void* cons
 #endif
 
 cudaError cudaThreadExchangeStreamCaptureMode(int* mode) {
-  if (mode == nullptr || *mode < 0 || *mode > 2) return result(1);
-  std::swap(session::thread().capture_mode, *mode);
-  return cudaSuccess;
+  return result(session::capture_exchange_mode(mode));
 }
 
 cudaError cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   session::Call call;
   if (event == nullptr || flags > 7) return result(1);
-  session::Event* made = nullptr;
+  void* made = nullptr;
   int error = session::event_create(made, flags);
   if (error == 0) cudart::hand_out(event, made);
   return result(error);

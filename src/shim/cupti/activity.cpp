@@ -11,9 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "session/live_device.h"
-#include "session/state.h"
-#include "session/virtual_time.h"
+#include "session/observation.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
@@ -182,9 +180,8 @@ struct Place {
 class Places {
  public:
   Places() {
-    session::state().streams.each([this](session::Stream& stream) {
-      devices_[stream.id] = static_cast<std::uint32_t>(stream.device);
-    });
+    for (const auto& [stream, device] : session::stream_devices())
+      devices_[stream] = static_cast<std::uint32_t>(device);
   }
   Place of(std::uint16_t stream) const {
     const auto found = devices_.find(stream);
@@ -206,7 +203,7 @@ void fill(const Activities& a, Record& record, const simulate::Span& span, const
 
 void write(Activities& a, const simulate::Span& span, const Places& places) {
   if (span.op == 0xffffffff) return;
-  const Op op = session::state().recorder.op_of(span.op);
+  const Op op = session::observed_op(span.op);
   const Place place = places.of(span.stream);
   if (const auto* copy = std::get_if<Copy>(&op.work)) {
     if (!a.wanted[CUPTI_ACTIVITY_KIND_MEMCPY]) return;

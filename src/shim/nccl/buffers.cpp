@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "session/machine.h"
 #include "shim/nccl/buffer_sizes.h"
 #include "shim/nccl/communicator.h"
 
@@ -11,9 +12,8 @@ namespace {
 
 // Ranks of a job fill machine after machine; so do members of a communicator whose ranks nobody
 // said.
-Placement placement(const Communicator& c) {
-  const auto& settings = session::state().settings;
-  const auto& cluster = settings.cluster;
+Placement placement(const session::Membership& c) {
+  const auto& cluster = session::cluster();
   const int domain = std::max({1, cluster.gpus_per_node, cluster.nvlink_domain});
   Placement p{c.size, std::min(c.size, domain)};
   if (static_cast<int>(c.ranks.size()) == c.size && c.rank < c.size) {
@@ -25,7 +25,7 @@ Placement placement(const Communicator& c) {
 }
 
 const BufferSizes& sizes() {
-  static const auto* known = new BufferSizes(session::state().settings.cluster);
+  static const auto* known = new BufferSizes(session::cluster());
   return *known;
 }
 
@@ -34,10 +34,10 @@ thread_local char failure[96] = "";
 bool take(Communicator& c, std::uint64_t bytes) {
   if (bytes == 0) return true;
   void* address = nullptr;
-  const int before = session::thread().device;
-  session::thread().device = c.device;
-  const int error = session::take(&address, bytes, device::MemoryKind::communicator);
-  session::thread().device = before;
+  const int before = session::current_device();
+  session::use_device(session::communicator_device(c.handle));
+  const int error = session::take(&address, bytes, session::MemoryKind::communicator);
+  session::use_device(before);
   if (error != 0) {
     std::snprintf(failure, sizeof failure, "Failed to CUDA malloc %llu bytes: out of memory",
                   static_cast<unsigned long long>(bytes));
@@ -52,12 +52,13 @@ bool take(Communicator& c, std::uint64_t bytes) {
 const char* last_failure() { return failure; }
 
 bool connect(Communicator& c, CollectiveKind kind) {
-  if (c.size <= 1) return true;
-  const Placement p = placement(c);
+  const session::Membership& m = c.membership();
+  if (m.size <= 1) return true;
+  const Placement p = placement(m);
   if (kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
       kind == CollectiveKind::scatter) {
-    for (int peer = 0; peer < c.size; ++peer)
-      if (peer != c.rank && (!connect(c, peer, true) || !connect(c, peer, false))) return false;
+    for (int peer = 0; peer < m.size; ++peer)
+      if (peer != m.rank && (!connect(c, peer, true) || !connect(c, peer, false))) return false;
     return true;
   }
   Buffers& b = c.buffers;
@@ -72,25 +73,25 @@ bool connect(Communicator& c, CollectiveKind kind) {
 }
 
 bool connect(Communicator& c, int peer, bool sends) {
-  if (peer == c.rank) return true;
+  const session::Membership& m = c.membership();
+  if (peer == m.rank) return true;
   Buffers& b = c.buffers;
   std::set<int>& connected = sends ? b.sends_to : b.receives_from;
   if (!connected.insert(peer).second) return true;
-  const auto& cluster = session::state().settings.cluster;
+  const auto& cluster = session::cluster();
   const int domain = std::max({1, cluster.gpus_per_node, cluster.nvlink_domain});
   auto home = [&](int place) {
-    const bool known = static_cast<int>(c.ranks.size()) == c.size;
-    return (known ? c.ranks[static_cast<std::size_t>(place)] : place) / domain;
+    const bool known = static_cast<int>(m.ranks.size()) == m.size;
+    return (known ? m.ranks[static_cast<std::size_t>(place)] : place) / domain;
   };
-  if (home(peer) == home(c.rank)) return take(c, sizes().peer(sends));
+  if (home(peer) == home(m.rank)) return take(c, sizes().peer(sends));
   if (b.network_messages) return true;
   b.network_messages = true;
   return take(c, sizes().network_messages());
 }
 
-void disconnect(Communicator& c) {
-  for (void* address : c.buffers.allocations) session::release(address);
-  c.buffers = {};
+void release(const Buffers& buffers) {
+  for (void* address : buffers.allocations) session::release(address);
 }
 
 }  // namespace maya::nccl

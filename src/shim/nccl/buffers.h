@@ -26,7 +26,7 @@ struct Buffers {
 // Takes what the call needs and the communicator does not have yet. False: the device is full.
 bool connect(Communicator& communicator, CollectiveKind kind);
 bool connect(Communicator& communicator, int peer, bool sends);
-void disconnect(Communicator& communicator);
+void release(const Buffers& buffers);
 // Why the calling thread's last connection failed, for ncclGetLastError; "" if none did.
 const char* last_failure();
 

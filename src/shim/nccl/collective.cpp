@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "shim/nccl/communicator.h"
 
 using namespace maya;
@@ -40,15 +38,6 @@ ReduceOp reduce_of(int op) {
   }
 }
 
-std::uint64_t address(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
-
-void open_group() {
-  auto& g = nccl::group();
-  if (g.depth == 0 || g.announced) return;
-  g.announced = true;
-  session::state().recorder.record(trace::Kind::group_begin, 0, 0);
-}
-
 struct Request {
   CollectiveKind kind;
   const void* send;
@@ -59,70 +48,35 @@ struct Request {
   int root = -1;
 };
 
-std::shared_ptr<values::SentAsRoot> sent_in_group() {
-  auto& g = nccl::group();
-  if (g.depth == 0) return nullptr;
-  if (g.sent_as_root == nullptr) g.sent_as_root = std::make_shared<values::SentAsRoot>();
-  return g.sent_as_root;
-}
-
-ncclResult_t run(void* handle, const Request& q, void* stream_handle, const char* name) {
+ncclResult_t run(void* handle, const Request& q, void* stream, const char* name) {
   session::Call call;
   Communicator* c = nccl::find(handle);
   if (c == nullptr || c->aborted) return c == nullptr ? ncclInvalidArgument : ncclInvalidUsage;
   Type type{};
-  if (!type_of(q.type, type) || q.root >= c->size) return ncclInvalidArgument;
-  session::Stream* stream = nullptr;
-  if (session::find_stream(stream_handle, stream) != 0) return ncclUnhandledCudaError;
-  if (c->size > 1 && q.send_bytes + q.receive_bytes > 0) {
-    if (!nccl::connect(*c, q.kind)) return ncclUnhandledCudaError;
-    open_group();
-    Collective op;
-    op.kind = q.kind;
-    op.bytes = static_cast<std::int64_t>(std::max(q.send_bytes, q.receive_bytes));
-    op.dtype = type.dtype;
-    op.reduce = reduce_of(q.op);
-    op.root = q.root;
-    std::uint32_t number = session::state().recorder.op(op, name);
-    if (session::enqueue(*stream, trace::Kind::collective, number, 0, c->number) != 0)
-      return ncclUnhandledCudaError;
-  } else if (q.send != q.receive && q.receive_bytes > 0) {
-    // One rank: NCCL copies.
-    session::Area area{
-        .to = q.receive, .from = q.send, .width = std::min(q.send_bytes, q.receive_bytes)};
-    if (area.width > 0) session::copy(area, stream_handle, true);
-  }
-  if (stream->capture == nullptr)
-    c->member.collective({q.kind, address(q.send), address(q.receive), q.send_bytes,
-                          q.receive_bytes, type.dtype, reduce_of(q.op), q.root},
-                         session::state().values, sent_in_group());
-  return ncclSuccess;
+  if (!type_of(q.type, type) || q.root >= c->membership().size) return ncclInvalidArgument;
+  if (!nccl::usable(stream)) return ncclUnhandledCudaError;
+  if (q.send_bytes + q.receive_bytes > 0 && !nccl::connect(*c, q.kind))
+    return ncclUnhandledCudaError;
+  return nccl::result(session::collective(c->handle,
+                                          {q.kind, q.send, q.receive, q.send_bytes, q.receive_bytes,
+                                           type.dtype, reduce_of(q.op), q.root},
+                                          name, stream));
 }
 
-ncclResult_t message(void* handle, void* buffer, std::size_t count, int data_type, int peer,
-                     void* stream_handle, bool send) {
-  session::Call call;
+// What sends and receives check alike. Null: `error` says why.
+Communicator* connected(void* handle, std::uint64_t count, int data_type, int peer, void* stream,
+                        bool send, Type& type, ncclResult_t& error) {
   Communicator* c = nccl::find(handle);
-  Type type{};
-  if (c == nullptr || peer < 0 || peer >= c->size || !type_of(data_type, type))
-    return ncclInvalidArgument;
-  session::Stream* stream = nullptr;
-  if (session::find_stream(stream_handle, stream) != 0) return ncclUnhandledCudaError;
-  std::uint64_t bytes = count * type.bytes;
-  if (bytes == 0) return ncclSuccess;
-  if (!nccl::connect(*c, peer, send)) return ncclUnhandledCudaError;
-  open_group();
-  PointToPoint op{send, static_cast<std::int64_t>(bytes), peer};
-  std::uint32_t number = session::state().recorder.op(op, send ? "ncclSend" : "ncclRecv");
-  if (session::enqueue(*stream, trace::Kind::point_to_point, number, 0, c->number) != 0)
-    return ncclUnhandledCudaError;
-  if (stream->capture != nullptr) return ncclSuccess;
-  auto& values = session::state().values;
-  if (send)
-    c->member.send(address(buffer), bytes, type.dtype, peer, values);
-  else
-    c->member.receive(address(buffer), bytes, type.dtype, peer, values);
-  return ncclSuccess;
+  error = ncclInvalidArgument;
+  if (c == nullptr || peer < 0 || peer >= c->membership().size || !type_of(data_type, type))
+    return nullptr;
+  error = ncclUnhandledCudaError;
+  if (!nccl::usable(stream)) return nullptr;
+  error = ncclSuccess;
+  if (count == 0) return nullptr;
+  if (nccl::connect(*c, peer, send)) return c;
+  error = ncclUnhandledCudaError;
+  return nullptr;
 }
 
 std::uint64_t size_of(int type) {
@@ -131,7 +85,7 @@ std::uint64_t size_of(int type) {
 }
 std::uint64_t members(void* handle) {
   Communicator* c = nccl::find(handle);
-  return c != nullptr ? static_cast<std::uint64_t>(c->size) : 0;
+  return c != nullptr ? static_cast<std::uint64_t>(c->membership().size) : 0;
 }
 
 }  // namespace
@@ -197,11 +151,23 @@ ncclResult_t ncclScatter(const void* send, void* receive, std::size_t count, int
 }
 ncclResult_t ncclSend(const void* send, std::size_t count, int type, int peer, void* comm,
                       void* stream) {
-  return message(comm, const_cast<void*>(send), count, type, peer, stream, true);
+  session::Call call;
+  Type t{};
+  ncclResult_t error{};
+  Communicator* c = connected(comm, count, type, peer, stream, true, t, error);
+  if (c == nullptr) return error;
+  return nccl::result(
+      session::message_send(c->handle, send, count * t.bytes, t.dtype, peer, "ncclSend", stream));
 }
 ncclResult_t ncclRecv(void* receive, std::size_t count, int type, int peer, void* comm,
                       void* stream) {
-  return message(comm, receive, count, type, peer, stream, false);
+  session::Call call;
+  Type t{};
+  ncclResult_t error{};
+  Communicator* c = connected(comm, count, type, peer, stream, false, t, error);
+  if (c == nullptr) return error;
+  return nccl::result(session::message_receive(c->handle, receive, count * t.bytes, t.dtype, peer,
+                                               "ncclRecv", stream));
 }
 
 // A pre-multiplied sum costs what a sum costs; the factor only matters for values, which it makes

@@ -1,113 +1,35 @@
 #include "shim/nccl/communicator.h"
 
-#include "shim/nccl/buffers.h"
-
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 
 #include "base/hash.h"
-#include "session/absence.h"
-#include "session/host_clock.h"
+#include "session/machine.h"
 #include "shim/nccl/python_groups.h"
 
 using namespace maya;
 using namespace maya::abi;
 
 namespace maya::nccl {
-
-device::Slab<Communicator, 1 << 14>& communicators() {
-  static auto* slab = new device::Slab<Communicator, 1 << 14>;
-  return *slab;
-}
-
-Group& group() {
-  static thread_local Group g;
-  return g;
-}
-
 namespace {
-// Keys below this are for joining and splitting.
-constexpr std::uint64_t join_key = ~std::uint64_t{0};
-}  // namespace
 
-Communicator* announce(std::uint64_t id, int rank, int size, std::uint64_t parent,
-                       const std::string& name, bool names_rank, std::vector<int> ranks) {
-  auto& s = session::state();
-  Communicator* made = communicators().create();
-  if (made == nullptr) return nullptr;
-  made->id = id, made->rank = rank, made->size = size, made->name = name;
-  made->device = session::thread().device;
-  std::shared_ptr<values::Exchange> exchange;
-  if (size > 1 && !s.settings.run_directory.empty())
-    exchange =
-        std::make_shared<values::Exchange>(s.settings.run_directory + "/exchange", id, rank, size);
-  made->member = values::Member(id, rank, size, exchange);
-  made->names_rank = parent == 0 && names_rank;
-  made->ranks = std::move(ranks);
-  made->number =
-      s.recorder.communicator(trace::Communicator{id, rank, size, parent, name, made->ranks});
-  s.recorder.record(trace::Kind::communicator_create, 0, made->number);
-  if (exchange) exchange->post(join_key, &rank, sizeof rank);
-  return made;
+// Null: too many communicators.
+void* make(session::Membership membership) {
+  void* handle = nullptr;
+  if (session::communicator_create(std::move(membership), handle) != 0) return nullptr;
+  return session::make_handle<Communicator>(handle);
 }
-
-// A process with several members (JAX has one for each of its GPUs) is not one of the ranks they
-// count.
-static void learn_rank(const Communicator& c) {
-  bool only_member = c.names_rank;
-  communicators().each(
-      [&](const Communicator& other) { only_member &= &other == &c || other.id != c.id; });
-  if (only_member) session::state().recorder.learn_rank(c.rank, c.size);
-}
-
-// Which members of a job that runs in part do not run. Those of the communicator of all ranks are
-// known; those of another show by not appearing, for NCCL is not told which ranks its members are.
-static void find_absent(Communicator& c) {
-  const auto& ranks = session::ranks_that_run();
-  const auto& settings = session::state().settings;
-  constexpr double grace_seconds = 15;
-  if (ranks.empty()) return;
-  const bool whole = c.size == settings.world_size && c.rank == settings.rank;
-  if (!whole && c.ranks.empty()) return c.member.exchange()->await_appearance(grace_seconds);
-  for (int place = 0; place < c.size; ++place) {
-    const int rank = whole ? place : c.ranks[static_cast<std::size_t>(place)];
-    if (!std::binary_search(ranks.begin(), ranks.end(), rank))
-      c.member.exchange()->declare_absent(place);
-  }
-}
-
-bool await_members(Communicator& c) {
-  if (c.member.exchange() == nullptr) return true;
-  find_absent(c);
-  for (int peer = 0; peer < c.size; ++peer)
-    if (!c.member.exchange()->await(peer, join_key, values::peer_patience()).arrived) {
-      std::fprintf(
-          stderr,
-          "maya: rank %d of communicator %016llx (%d ranks) never joined; rank %d waited %.0f s\n",
-          peer, static_cast<unsigned long long>(c.id), c.size, c.rank, values::peer_patience());
-      return false;
-    }
-  learn_rank(c);
-  session::host_clock().reanchor();  // waiting for peers is not this rank's work
-  return true;
-}
-
-namespace {
 
 // Inside a group the members of several communicators join together at its end.
-ncclResult_t join(void** out, Communicator* made) {
+ncclResult_t join(void** out, session::Membership membership) {
+  void* made = make(std::move(membership));
   if (made == nullptr) return ncclSystemError;
   *out = made;
-  if (group().depth > 0) {
-    group().joining.push_back(made);
-    return ncclSuccess;
-  }
-  return await_members(*made) ? ncclSuccess : ncclRemoteError;
+  return session::communicator_join(find(made)->handle) == 0 ? ncclSuccess : ncclRemoteError;
 }
 
 std::string config_name(const ncclConfig_t* config) {
@@ -124,16 +46,16 @@ ncclResult_t init(void** out, int size, std::uint64_t id, int rank, const ncclCo
   if (out == nullptr || size < 1 || rank < 0 || rank >= size) return ncclInvalidArgument;
   if (session::touch() != 0) return ncclUnhandledCudaError;
   // Where only some ranks run it matters who the members are.
-  const auto& settings = session::state().settings;
+  const session::JobPlace place = session::place_in_job();
   std::vector<int> ranks;
-  if (!session::ranks_that_run().empty() && size > 1 && size < settings.world_size)
-    ranks = group_of(size, settings.rank, rank);
-  return join(out, announce(id, rank, size, 0, config_name(config), true, std::move(ranks)));
+  if (!session::ranks_that_run().empty() && size > 1 && size < place.world_size)
+    ranks = group_of(size, place.rank, rank);
+  return join(out, {id, rank, size, 0, config_name(config), true, std::move(ranks)});
 }
 
 // Place of a rank of the job in a communicator of a job that runs in part; -1 if it is no member.
-int place_in(const Communicator& c, int rank) {
-  if (c.size == session::state().settings.world_size) return rank < c.size ? rank : -1;
+int place_in(const session::Membership& c, int rank) {
+  if (c.size == session::place_in_job().world_size) return rank < c.size ? rank : -1;
   const auto found = std::find(c.ranks.begin(), c.ranks.end(), rank);
   return found == c.ranks.end() ? -1 : static_cast<int>(found - c.ranks.begin());
 }
@@ -141,6 +63,38 @@ int place_in(const Communicator& c, int rank) {
 struct Choice {
   int colour, key;
 };
+
+// Ranks of the parent that choose the same colour, in the order of the new communicator. False: a
+// peer did not answer.
+bool members_by_colour(Communicator& parent, std::uint64_t number, Choice own,
+                       std::vector<int>& members) {
+  const session::Membership& m = parent.membership();
+  std::vector<std::string> all;
+  const std::string_view bytes(reinterpret_cast<const char*>(&own), sizeof own);
+  const int error = session::communicator_agree(parent.handle, number, bytes, all);
+  if (error == session::code::not_supported) return members = {m.rank}, true;  // one member
+  if (error != 0) return false;
+  std::vector<std::pair<int, int>> chosen;  // key, rank
+  for (int rank = 0; rank < m.size; ++rank) {
+    Choice choice{};
+    std::memcpy(&choice, all[static_cast<std::size_t>(rank)].data(), sizeof choice);
+    if (choice.colour == own.colour) chosen.emplace_back(choice.key, rank);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  for (const auto& [key, rank] : chosen) members.push_back(rank);
+  return true;
+}
+
+// The same where members do not run: torch knows which ranks it makes a group of. Empty: it does
+// not say.
+std::vector<int> members_by_torch(const session::Membership& parent,
+                                  const std::vector<int>& ranks) {
+  std::vector<int> members;
+  for (int rank : ranks)
+    if (const int place = place_in(parent, rank); place >= 0) members.push_back(place);
+  if (members.size() != ranks.size()) members.clear();
+  return members;
+}
 
 }  // namespace
 }  // namespace maya::nccl
@@ -191,7 +145,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   // A job of which only some ranks run may run in turns (`--at-once`): the n-th id a rank makes is
   // then the same in every turn, so that the recordings fit together.
   static std::atomic<unsigned> made{0};
-  std::seed_seq seed{static_cast<unsigned>(session::state().settings.rank), ++made};
+  std::seed_seq seed{static_cast<unsigned>(session::place_in_job().rank), ++made};
   std::mt19937 repeated(seed);
   std::random_device random;
   for (int i = 0; i < NCCL_UNIQUE_ID_BYTES; i += 4) {
@@ -220,13 +174,13 @@ ncclResult_t ncclCommInitAll(void** out, int count, const int* devices) {
   if (session::touch() != 0) return ncclUnhandledCudaError;
   ncclUniqueId id;
   ncclGetUniqueId(&id);
-  int before = session::thread().device;
+  const int before = session::current_device();
   for (int i = 0; i < count; ++i) {
-    session::thread().device = devices != nullptr ? devices[i] : i;
+    session::use_device(devices != nullptr ? devices[i] : i);
     // All members are GPUs of this process: they say nothing of its rank among others.
-    out[i] = nccl::announce(base::identity(&id, sizeof id), i, count, 0, "", false);
+    out[i] = nccl::make({base::identity(&id, sizeof id), i, count, 0, "", false, {}});
   }
-  session::thread().device = before;
+  session::use_device(before);
   return ncclSuccess;
 }
 
@@ -235,18 +189,16 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
   Communicator* parent = find(handle);
   if (parent == nullptr || out == nullptr || (colour < 0 && colour != NCCL_SPLIT_NOCOLOR))
     return ncclInvalidArgument;
-  std::uint64_t number = ++parent->splits;
-  std::vector<std::pair<nccl::Choice, int>> members;
-  std::vector<int> ranks;  // of the job, where only some of them run
-  nccl::Choice own{colour, key};
-  const bool partly =
-      parent->member.exchange() != nullptr && parent->member.exchange()->absent() > 0;
-  if (partly && colour != NCCL_SPLIT_NOCOLOR) {
+  const session::Membership& m = parent->membership();
+  const std::uint64_t number = ++parent->splits;
+  const int absent = session::communicator_absent(parent->handle);
+  std::vector<int> members, ranks;  // of the parent; of the job, where only some of them run
+  if (absent == 0) {
+    if (!nccl::members_by_colour(*parent, number, {colour, key}, members)) return ncclRemoteError;
+  } else if (colour != NCCL_SPLIT_NOCOLOR) {
     // The key is the place in the group for torch, whose lists this finds.
-    ranks = nccl::group_being_made(session::state().settings.rank, key);
-    for (int rank : ranks)
-      if (const int at = nccl::place_in(*parent, rank); at >= 0) members.emplace_back(own, at);
-    if (members.size() != ranks.size()) members.clear();
+    ranks = nccl::group_being_made(session::place_in_job().rank, key);
+    members = nccl::members_by_torch(m, ranks);
     if (members.empty()) {
       std::fprintf(
           stderr,
@@ -254,39 +206,17 @@ ncclResult_t ncclCommSplit(void* handle, int colour, int key, void** out, ncclCo
           "nobody "
           "says which groups they join. Run with --ranks all, or create the groups without "
           "init_process_group(device_id=...)\n",
-          parent->size, colour, parent->member.exchange()->absent());
+          m.size, colour, absent);
       return ncclInvalidUsage;
     }
   }
-  if (parent->member.exchange() != nullptr && !partly) {
-    std::uint64_t exchange_key = (std::uint64_t{1} << 62) | number;
-    parent->member.exchange()->post(exchange_key, &own, sizeof own);
-    auto entries = parent->member.exchange()->gather(exchange_key, values::peer_patience());
-    for (int rank = 0; rank < parent->size; ++rank) {
-      const auto& entry = entries[static_cast<std::size_t>(rank)];
-      nccl::Choice choice{};
-      if (!entry.arrived || entry.data.size() != sizeof choice) return ncclRemoteError;
-      std::memcpy(&choice, entry.data.data(), sizeof choice);
-      if (choice.colour == colour) members.emplace_back(choice, rank);
-    }
-    session::host_clock().reanchor();
-  } else if (!partly) {
-    members.emplace_back(own, parent->rank);
-  }
   *out = nullptr;
   if (colour == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
-  if (!partly)
-    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-      return a.first.key != b.first.key ? a.first.key < b.first.key : a.second < b.second;
-    });
-  int rank = 0;
-  for (std::size_t i = 0; i < members.size(); ++i)
-    if (members[i].second == parent->rank) rank = static_cast<int>(i);
-  std::uint64_t seed[3] = {parent->id, number, static_cast<std::uint64_t>(colour)};
-  Communicator* made =
-      nccl::announce(base::identity(seed, sizeof seed), rank, static_cast<int>(members.size()),
-                     parent->id, nccl::config_name(config), false, std::move(ranks));
-  return nccl::join(out, made);
+  const auto own = std::find(members.begin(), members.end(), m.rank);
+  const int rank = own == members.end() ? 0 : static_cast<int>(own - members.begin());
+  const std::uint64_t seed[3] = {m.id, number, static_cast<std::uint64_t>(colour)};
+  return nccl::join(out, {base::identity(seed, sizeof seed), rank, static_cast<int>(members.size()),
+                          m.id, nccl::config_name(config), false, std::move(ranks)});
 }
 
 // The members that stay, in order; the excluded ones do not call.
@@ -296,16 +226,20 @@ ncclResult_t ncclCommShrink(void* handle, int* excluded, int count, void** out,
   Communicator* parent = find(handle);
   if (parent == nullptr || out == nullptr || excluded == nullptr || count < 1)
     return ncclInvalidArgument;
+  const session::Membership& m = parent->membership();
   std::vector<int> left;
-  for (int rank = 0; rank < parent->size; ++rank)
+  for (int rank = 0; rank < m.size; ++rank)
     if (std::find(excluded, excluded + count, rank) == excluded + count) left.push_back(rank);
-  auto own = std::find(left.begin(), left.end(), parent->rank);
+  const auto own = std::find(left.begin(), left.end(), m.rank);
   if (own == left.end()) return ncclInvalidArgument;
-  std::uint64_t seed[3] = {parent->id, ++parent->splits, 0x5112};
-  std::string name = nccl::config_name(config);
-  return nccl::join(
-      out, nccl::announce(base::identity(seed, sizeof seed), static_cast<int>(own - left.begin()),
-                          static_cast<int>(left.size()), parent->id, name));
+  const std::uint64_t seed[3] = {m.id, ++parent->splits, 0x5112};
+  return nccl::join(out, {base::identity(seed, sizeof seed),
+                          static_cast<int>(own - left.begin()),
+                          static_cast<int>(left.size()),
+                          m.id,
+                          nccl::config_name(config),
+                          false,
+                          {}});
 }
 
 ncclResult_t ncclCommGetUniqueId(void* handle, ncclUniqueId* id) {
@@ -314,7 +248,8 @@ ncclResult_t ncclCommGetUniqueId(void* handle, ncclUniqueId* id) {
 ncclResult_t ncclCommGrow(void* handle, int size, const ncclUniqueId* id, int rank, void** out,
                           ncclConfig_t* config) {
   if (id == nullptr) return ncclInvalidArgument;
-  if (Communicator* parent = find(handle); parent != nullptr && rank < 0) rank = parent->rank;
+  if (Communicator* parent = find(handle); parent != nullptr && rank < 0)
+    rank = parent->membership().rank;
   return nccl::init(out, size, base::identity(id, sizeof *id), rank, config);
 }
 
@@ -325,9 +260,11 @@ ncclResult_t ncclCommDestroy(void* handle) {
   session::Call call;
   Communicator* c = find(handle);
   if (c == nullptr) return ncclInvalidArgument;
-  session::state().recorder.record(trace::Kind::communicator_destroy, 0, c->number);
-  nccl::disconnect(*c);
-  nccl::communicators().destroy(handle);
+  void* member = c->handle;
+  const nccl::Buffers buffers = std::move(c->buffers);
+  if (!session::drop_handle<Communicator>(handle)) return ncclInvalidArgument;
+  session::communicator_destroy(member);
+  nccl::release(buffers);
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(void* handle) { return ncclCommDestroy(handle); }
@@ -358,13 +295,13 @@ ncclResult_t ncclCommGetAsyncError(void* handle, int* error) {
 ncclResult_t ncclCommCount(void* handle, int* count) {
   Communicator* c = find(handle);
   if (c == nullptr || count == nullptr) return ncclInvalidArgument;
-  *count = c->size;
+  *count = c->membership().size;
   return ncclSuccess;
 }
 ncclResult_t ncclCommCuDevice(void* handle, int* device) {
   Communicator* c = find(handle);
   if (c == nullptr || device == nullptr) return ncclInvalidArgument;
-  *device = c->device;
+  *device = session::communicator_device(c->handle);
   return ncclSuccess;
 }
 // What follows the known members says which device-side functions there are: none.
@@ -373,19 +310,20 @@ ncclResult_t ncclCommQueryProperties(void* handle, ncclCommProperties_t* p) {
   if (c == nullptr || p == nullptr || p->size < sizeof *p || p->size > 4096)
     return ncclInvalidArgument;
   std::memset(static_cast<void*>(&p->rank), 0, p->size - offsetof(ncclCommProperties_t, rank));
-  p->rank = c->rank, p->nRanks = c->size, p->cudaDev = p->nvmlDev = c->device;
+  p->rank = c->membership().rank, p->nRanks = c->membership().size;
+  p->cudaDev = p->nvmlDev = session::communicator_device(c->handle);
   return ncclSuccess;
 }
 ncclResult_t ncclCommUserRank(void* handle, int* rank) {
   Communicator* c = find(handle);
   if (c == nullptr || rank == nullptr) return ncclInvalidArgument;
-  *rank = c->rank;
+  *rank = c->membership().rank;
   return ncclSuccess;
 }
 
 ncclResult_t ncclMemAlloc(void** address, std::size_t bytes) {
   session::Call call;
-  return session::allocate(address, bytes, device::MemoryKind::device) == 0
+  return session::allocate(address, bytes, session::MemoryKind::device) == 0
              ? ncclSuccess
              : ncclUnhandledCudaError;
 }
@@ -416,22 +354,14 @@ ncclResult_t ncclWinGetUserPtr(void* handle, void* window, void** address) {
 }
 
 ncclResult_t ncclGroupStart() {
-  ++nccl::group().depth;
+  session::group_begin();
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
   session::Call call;
-  auto& g = nccl::group();
-  if (g.depth == 0) return ncclInvalidUsage;
-  if (--g.depth > 0) return ncclSuccess;
-  if (g.announced) session::state().recorder.record(trace::Kind::group_end, 0, 0);
-  g.announced = false;
-  g.sent_as_root = nullptr;
-  std::vector<Communicator*> joining = std::move(g.joining);
-  g.joining.clear();
-  for (Communicator* c : joining)
-    if (!nccl::await_members(*c)) return ncclRemoteError;
-  return ncclSuccess;
+  const int error = session::group_end();
+  if (error == session::code::not_permitted) return ncclInvalidUsage;
+  return error == 0 ? ncclSuccess : ncclRemoteError;
 }
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   if (info != nullptr) info->estimatedTime = 0;

@@ -25,7 +25,7 @@ nvmlReturn_t give(nvmlDevice_t device, T* to, V value) {
 
 std::uint64_t used(int index) {
   int own = visible(index);
-  return own < 0 ? 0 : session::state().memory.used(own);
+  return own < 0 ? 0 : session::memory_used(own);
 }
 
 unsigned architecture() {

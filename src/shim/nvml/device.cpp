@@ -20,7 +20,7 @@ std::string bus_id(int index) {
 std::string uuid(int index) {
   unsigned char bytes[16];
   session::device_uuid(0, bytes);  // the prefix; the last two bytes are the number within the job
-  int number = index + session::state().settings.node * count();
+  int number = index + session::place_in_job().node * count();
   bytes[14] = static_cast<unsigned char>(number >> 8),
   bytes[15] = static_cast<unsigned char>(number);
   char text[48];
@@ -42,7 +42,7 @@ std::atomic<int> users{0};
 
 nvmlReturn_t start() {
   session::Call call;
-  if (!session::state().settings.fault.empty()) return NVML_ERROR_DRIVER_NOT_LOADED;
+  if (!session::machine_fault().empty()) return NVML_ERROR_DRIVER_NOT_LOADED;
   ++users;
   return NVML_SUCCESS;
 }

@@ -5,13 +5,12 @@
 #include <string>
 
 #include "abi/nvml.h"
-#include "session/attributes.h"
+#include "session/machine.h"
 #include "session/session.h"
-#include "session/state.h"
 
 namespace maya::shim::nvml {
 
-inline int count() { return session::state().settings.cluster.gpus_per_node; }
+inline int count() { return session::cluster().gpus_per_node; }
 
 // A handle is the index, offset so that it is never null.
 inline abi::nvmlDevice_t handle(int index) {
@@ -24,7 +23,7 @@ inline int index_of(abi::nvmlDevice_t device) {
 
 // The device's number in this process; -1 when it is not visible here.
 inline int visible(int index) {
-  const auto& devices = session::state().settings.devices;
+  const auto& devices = session::visible_devices();
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (devices[i] == index) return static_cast<int>(i);
   return -1;
@@ -36,6 +35,6 @@ std::string bus_id(int index);  // "00000000:10:00.0"
 std::string uuid(int index);    // "GPU-…"
 
 inline bool has_nvlink() { return session::gpu().nvlink_links > 0 && count() > 1; }
-inline bool has_nvswitch() { return session::state().settings.cluster.nvswitch; }
+inline bool has_nvswitch() { return session::cluster().nvswitch; }
 
 }  // namespace maya::shim::nvml

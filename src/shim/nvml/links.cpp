@@ -41,7 +41,7 @@ nvmlReturn_t fabric(nvmlDevice_t device, Info* info) {
   if (index_of(device) < 0 || !info) return NVML_ERROR_INVALID_ARGUMENT;
   std::memset(info->clusterUuid, 0, sizeof info->clusterUuid);
   info->cliqueId = 0;
-  const auto& cluster = session::state().settings.cluster;
+  const auto& cluster = session::cluster();
   // A domain larger than the node (NVL72) has a fabric of its own; else there is nothing to
   // register with.
   bool multi_node = cluster.nvlink_domain > cluster.gpus_per_node;

@@ -5,8 +5,6 @@
 #include <cstring>
 
 #include "abi/handles.h"
-#include "device/memory.h"
-#include "session/calls.h"
 #include "session/session.h"
 
 namespace session = maya::session;
@@ -67,8 +65,7 @@ void nvshmem_barrier_all() { session::Call call; }
 void* nvshmem_malloc(std::size_t bytes) {
   session::Call call;
   void* address = nullptr;
-  return session::allocate(&address, bytes, maya::device::MemoryKind::device) == 0 ? address
-                                                                                   : nullptr;
+  return session::allocate(&address, bytes, session::MemoryKind::device) == 0 ? address : nullptr;
 }
 void nvshmem_free(void* address) {
   session::Call call;
