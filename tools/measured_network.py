@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes catalog/network/measured.csv from tables of measured collectives: tools/measured_network.py MEASUREMENTS_DIR
 
-MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine; *-custom_allreduce_perf.parquet:
-all-reduces that inference engines have of their own. `message_size` counts elements
-(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the NVSwitch, those of
-8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a size is never faster than a smaller
-one (the curve that grows and is nearest). Needs the packages of tools/fit/requirements.txt.
+MEASUREMENTS_DIR/ops/<gpu>/nccl-*-nccl_perf.parquet: collectives of 2, 4 and 8 GPUs of one machine;
+*-custom_allreduce_perf.parquet: all-reduces that inference engines have of their own. `message_size` counts elements
+(rows of 16-bit numbers take as long as rows of 8 bits of twice the size). 16-bit all-reduces may be reduced in the
+NVSwitch, those of 8-bit integers are not. A single slow repetition is taken out (the median of three neighbours), and a
+size is never faster than a smaller one (the curve that grows and is nearest). Needs the packages of
+tools/fit/requirements.txt.
     --without RANKS   leave these numbers of ranks out (to see how well they are predicted)
     --judge           compare `maya net` with the tables instead of writing
     --engines         print how well all-reduces of engines are known: 4 GPUs from 2 and 8, and every second size left out
