@@ -104,7 +104,7 @@ std::string html_page(const Prediction& prediction, const job::Job& job,
                       const simulate::Timeline& timeline) {
   const catalog::Cluster cluster;
   const CodeCosts code;
-  return html_page({prediction, job, timeline, cluster, code, {}, {}});
+  return html_page({prediction, job, timeline, cluster, code, {}, {}, {}});
 }
 
 namespace {
