@@ -70,6 +70,8 @@ function(maya_shim library)
       endif()
       # These declare entry points without their types.
       set_source_files_properties(${generated}/stubs.cpp ${PROJECT_SOURCE_DIR}/src/shim/cuda/entry_table.cpp
+                                  ${PROJECT_SOURCE_DIR}/src/shim/cuda/export_table.cpp
+                                  ${PROJECT_SOURCE_DIR}/src/shim/cuda/context_storage.cpp
                                   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
       target_link_libraries(${target} PRIVATE maya_shim_common maya_device Threads::Threads ${CMAKE_DL_LIBS})
     endif()

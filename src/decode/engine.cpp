@@ -41,8 +41,8 @@ Made norm(const Kernel& kernel, const Name& name, DType in, DType out) {
       d.op.work = work;
     } else {
       const std::int64_t n = rows * cols;
-      d.op.work = moved(n, n * whole_bytes(in) * (add ? 2 : 1),
-                        n * (whole_bytes(out) + (add ? whole_bytes(in) : 0)), in, 6);
+      d.op.work = traffic(n, n * whole_bytes(in) * (add ? 2 : 1),
+                          n * (whole_bytes(out) + (add ? whole_bytes(in) : 0)), in, 6);
     }
   });
 }
@@ -54,7 +54,7 @@ Made row(const Kernel& kernel, const Name& name, DType in, DType out, int reads,
   const std::size_t width = ints[0];
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * a.integer(width);
-    d.op.work = moved(n, n * reads * whole_bytes(in), n * whole_bytes(out), in, flops);
+    d.op.work = traffic(n, n * reads * whole_bytes(in), n * whole_bytes(out), in, flops);
   });
 }
 
@@ -67,7 +67,7 @@ Made rotary(const Kernel& kernel, const Name& name, DType t) {
     const std::int64_t heads =
         a.integer(ints[1]) + (a.pointer(2) != 0 ? a.integer(ints[2]) : std::int64_t{0});
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * heads * a.integer(ints[0]);
-    d.op.work = moved(n, n * whole_bytes(t), n * whole_bytes(t), t, 3);
+    d.op.work = traffic(n, n * whole_bytes(t), n * whole_bytes(t), t, 3);
   });
 }
 
@@ -82,7 +82,7 @@ Made cache_write(const Kernel& kernel, const Name& name, DType in, DType out, st
     const std::int64_t each =
         latent ? a.integer(x) + a.integer(y) : 2 * a.integer(x) * a.integer(y);
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * each;
-    d.op.work = moved(n, n * whole_bytes(in), n * whole_bytes(out), in, 1);
+    d.op.work = traffic(n, n * whole_bytes(in), n * whole_bytes(out), in, 1);
   });
 }
 
@@ -92,7 +92,7 @@ Made group_quantization(const Kernel& kernel, const Name& name, DType in, DType 
   if (ints.size() < 2) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t groups = a.integer(ints[1]), n = a.integer(ints[0]) * groups;
-    d.op.work = moved(n, n * whole_bytes(in), n * whole_bytes(out) + groups * 4, in, 4);
+    d.op.work = traffic(n, n * whole_bytes(in), n * whole_bytes(out) + groups * 4, in, 4);
   });
 }
 
@@ -102,7 +102,7 @@ Made merge(const Kernel& kernel, const Name& name, DType in, DType out) {
   if (sizes.size() < 3) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = a.integer(sizes[0]) * a.integer(sizes[1]) * a.integer(sizes[2]);
-    d.op.work = moved(n, n * 2 * whole_bytes(in), n * whole_bytes(out), in, 4);
+    d.op.work = traffic(n, n * 2 * whole_bytes(in), n * whole_bytes(out), in, 4);
   });
 }
 
@@ -114,7 +114,7 @@ Made expert_sum(const Kernel& kernel, const Name& name, DType t) {
   const std::size_t width = ints[0];
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = static_cast<std::int64_t>(a.grid(0)) * a.integer(width);
-    d.op.work = moved(n, n * std::max(experts, 1) * whole_bytes(t), n * whole_bytes(t), t, 1);
+    d.op.work = traffic(n, n * std::max(experts, 1) * whole_bytes(t), n * whole_bytes(t), t, 1);
   });
 }
 
@@ -122,7 +122,7 @@ Made expert_sum(const Kernel& kernel, const Name& name, DType t) {
 Made bookkeeping(const Kernel& kernel, const Name& name) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const auto n = static_cast<std::int64_t>(a.geometry().threads());
-    d.op.work = moved(n, n * 4, n * 4, DType::i32, 4);
+    d.op.work = traffic(n, n * 4, n * 4, DType::i32, 4);
   });
 }
 

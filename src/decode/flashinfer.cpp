@@ -33,7 +33,7 @@ Made activation(const Kernel& kernel, const Name& name, DType t) {
   const std::size_t width = ints[0];
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = blocks(a) * a.integer(width);
-    d.op.work = moved(n, n * 2 * whole_bytes(t), n * whole_bytes(t), t, 8);
+    d.op.work = traffic(n, n * 2 * whole_bytes(t), n * whole_bytes(t), t, 8);
   });
 }
 
@@ -44,7 +44,7 @@ Made rotary(const Kernel& kernel, const Name& name, DType t) {
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t heads = a.integer(sizes[1]) + a.integer(sizes[2]);
     const std::int64_t n = a.integer(sizes[0]) * heads * a.integer(sizes[3]);
-    d.op.work = moved(n, n * whole_bytes(t), n * whole_bytes(t), t, 3);
+    d.op.work = traffic(n, n * whole_bytes(t), n * whole_bytes(t), t, 3);
   });
 }
 
@@ -58,7 +58,7 @@ Made sampling(const Kernel& kernel, const Name& name) {
                    contains(name.leaf, "Mask");  // else a token is all it writes
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t rows = blocks(a), n = rows * a.integer(vocabulary);
-    d.op.work = moved(n, n * 4, row ? n * 4 : rows * 4, DType::f32, 4);
+    d.op.work = traffic(n, n * 4, row ? n * 4 : rows * 4, DType::f32, 4);
   });
 }
 
@@ -68,7 +68,7 @@ Made token_quantization(const Kernel& kernel, const Name& name, DType in) {
   if (sizes.size() < 2) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t rows = a.integer(sizes[1]), n = a.integer(sizes[0]) * rows;
-    d.op.work = moved(n, n * whole_bytes(in), n + rows * 4, in, 4);
+    d.op.work = traffic(n, n * whole_bytes(in), n + rows * 4, in, 4);
   });
 }
 
@@ -78,7 +78,7 @@ Made expert_sum(const Kernel& kernel, const Name& name, DType t) {
   if (sizes.size() < 3) return nullptr;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t n = a.integer(sizes[0]) * a.integer(sizes[1]);
-    d.op.work = moved(n, n * a.integer(sizes[2]) * whole_bytes(t), n * whole_bytes(t), t, 1);
+    d.op.work = traffic(n, n * a.integer(sizes[2]) * whole_bytes(t), n * whole_bytes(t), t, 1);
   });
 }
 

@@ -14,8 +14,8 @@ inline std::vector<std::size_t> positions(const Name& name, std::string_view typ
   return found;
 }
 
-inline Pointwise moved(std::int64_t elements, std::int64_t read, std::int64_t written, DType dtype,
-                       int flops) {
+inline Pointwise traffic(std::int64_t elements, std::int64_t read, std::int64_t written,
+                         DType dtype, int flops) {
   Pointwise work;
   work.elements = elements;
   work.bytes_read = read;
