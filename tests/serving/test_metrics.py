@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-
 from maya import MayaError
 from maya.serve_bench import capacity, metrics
 from maya.serve_bench.client import Answer
@@ -41,7 +40,9 @@ def test_percentiles_interpolate():
     assert metrics.percentile([7], 99) == 7
 
 
-@pytest.mark.parametrize("text, of_load", [("ttft<500ms", True), ("p99_ttft<500ms", False), ("ttft>5", False), ("p12_ttft<5", True)])
+@pytest.mark.parametrize(
+    "text, of_load", [("ttft<500ms", True), ("p99_ttft<500ms", False), ("ttft>5", False), ("p12_ttft<5", True)]
+)
 def test_limits_that_are_none(text, of_load):
     with pytest.raises(MayaError, match="not a limit"):
         metrics.limits(text, of_load)

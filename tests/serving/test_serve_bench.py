@@ -22,8 +22,21 @@ def free_port():
 @pytest.fixture
 def bench(tmp_path):
     def call(*options, engine=()):
-        words = [MAYA, "serve-bench", "--cluster", "h100-sxm", "--out", str(tmp_path / "run"), *options, "--", sys.executable, TOY,
-                 "--port", free_port(), *engine]
+        words = [
+            MAYA,
+            "serve-bench",
+            "--cluster",
+            "h100-sxm",
+            "--out",
+            str(tmp_path / "run"),
+            *options,
+            "--",
+            sys.executable,
+            TOY,
+            "--port",
+            free_port(),
+            *engine,
+        ]
         done = subprocess.run(words, capture_output=True, text=True, timeout=280, cwd=tmp_path)
         found = tmp_path / "run" / "serving.json"
         return done, json.loads(found.read_text()) if found.exists() else None
@@ -32,10 +45,11 @@ def bench(tmp_path):
 
 
 def test_times_are_those_of_the_engine(bench):
-    done, serving = bench("--load", "rate=2", "arrivals=fixed", "requests=6", "input=20", "output=11",
-                          "--slo", "ttft<60ms,tpot<12ms")
+    done, serving = bench(
+        "--load", "rate=2", "arrivals=fixed", "requests=6", "input=20", "output=11", "--slo", "ttft<60ms,tpot<12ms"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    load, = serving["loads"]
+    (load,) = serving["loads"]
     assert load["completed"] == 6
     assert load["ttft_ms"]["p50"] == pytest.approx(50, rel=0.1)
     assert load["tpot_ms"]["p50"] == pytest.approx(10, rel=0.1)
@@ -45,7 +59,17 @@ def test_times_are_those_of_the_engine(bench):
 
 
 def test_closed_loop_waits_for_free_slots_and_requests_that_fail_are_named(bench):
-    done, serving = bench("--load", "concurrency=8", "requests=16", "input=20", "output=11", "--load", "input=5000", "requests=1", "output=2")
+    done, serving = bench(
+        "--load",
+        "concurrency=8",
+        "requests=16",
+        "input=20",
+        "output=11",
+        "--load",
+        "input=5000",
+        "requests=1",
+        "output=2",
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     full, refused = serving["loads"]
     # Four at a time: the others wait for a whole answer first.
@@ -55,7 +79,9 @@ def test_closed_loop_waits_for_free_slots_and_requests_that_fail_are_named(bench
 
 
 def test_capacity_by_bisection(bench):
-    done, serving = bench("--load", "rate=16", "requests=40", "input=20", "output=11", "--capacity", "p90_ttft<100ms", "--json")
+    done, serving = bench(
+        "--load", "rate=16", "requests=40", "input=20", "output=11", "--capacity", "p90_ttft<100ms", "--json"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     # Four slots of 150 ms each serve 26.7 requests a second at most.
     assert 8 < serving["capacity"]["rate"] < 30 and serving["capacity"]["limited"]

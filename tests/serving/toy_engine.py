@@ -28,7 +28,7 @@ async def complete(writer, body, slots):
                 await asyncio.sleep(TOKEN_S)
             await chunk(writer, 'data: {"choices": [{"index": 0, "text": "t0 "}]}\n\n')
     usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": body["max_tokens"]}
-    await chunk(writer, f'data: {json.dumps({"choices": [], "usage": usage})}\n\n')
+    await chunk(writer, f"data: {json.dumps({'choices': [], 'usage': usage})}\n\n")
     await chunk(writer, "data: [DONE]\n\n")
     writer.write(b"0\r\n\r\n")
 

@@ -98,8 +98,8 @@ def make_strategy(space: Space, settings: Settings, store: Store, pruner: Pruner
 
 
 def stored_command(command: Sequence[str]) -> list[str]:
-    """What search.json holds of the command: the words with parameters in them. Others may be credentials, and nothing reads
-    them again: whoever goes on with a search gives its command."""
+    """What search.json holds of the command: the words with parameters in them. Others may be credentials, and nothing
+    reads them again: a search is continued with its command."""
     return [word if "{" in word else "***" for word in command]
 
 

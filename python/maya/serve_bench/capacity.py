@@ -9,8 +9,9 @@ MOST_POINTS = 12
 CLOSE = 0.05  # the rates on both sides of the answer are this close
 
 
-async def search(measure: Callable[[float], Awaitable[tuple[bool, dict[str, Any]]]],
-                 first: float = FIRST_RATE) -> dict[str, Any]:
+async def search(
+    measure: Callable[[float], Awaitable[tuple[bool, dict[str, Any]]]], first: float = FIRST_RATE
+) -> dict[str, Any]:
     """`measure(rate)` says whether the limit was kept, and the figures of the load."""
     points: list[dict[str, Any]] = []
 

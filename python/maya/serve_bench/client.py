@@ -1,7 +1,7 @@
 """Sends a load to an OpenAI-compatible server and notes when each token came.
 
-Plain asyncio and HTTP/1.1, so that nothing has to be installed beside the engine. One connection a request, as benchmark
-clients of the engines do."""
+Plain asyncio and HTTP/1.1, so that nothing has to be installed beside the engine. One connection a request, as
+benchmark clients of the engines do."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ class Server:
         """Status line read; the reader stands before the body."""
         reader, writer = await asyncio.open_connection(self.host, self.port, limit=1 << 24)
         try:
-            head = (f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nConnection: close\r\n"
-                    f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+            head = (
+                f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nConnection: close\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
             writer.write(head.encode() + body)
             await writer.drain()
             status = (await reader.readline()).split()
             chunked = False
-            while (line := (await reader.readline()).strip().lower()):
+            while line := (await reader.readline()).strip().lower():
                 chunked = chunked or line == b"transfer-encoding: chunked"
             if len(status) < 2:
                 raise ConnectionError("the server closed the connection")
@@ -93,8 +95,17 @@ class Body:
 
 async def ask(server: Server, model: str, request: Request) -> Answer:
     answer = Answer(time.monotonic(), len(request.prompt))
-    body = json.dumps({"model": model, "prompt": request.prompt, "max_tokens": request.output, "temperature": 0.0,
-                       "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}}).encode()
+    body = json.dumps(
+        {
+            "model": model,
+            "prompt": request.prompt,
+            "max_tokens": request.output,
+            "temperature": 0.0,
+            "ignore_eos": True,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    ).encode()
     try:
         answer.sent = time.monotonic()
         status, reply, writer = await server.open("POST", "/v1/completions", body)
@@ -131,6 +142,7 @@ async def run(server: Server, model: str, load: Load) -> list[Answer]:
     """Every request of the load to its end, in the order of the load."""
     begin = time.monotonic()
     if load.concurrency is None:
+
         async def arrive(request: Request) -> Answer:
             await asyncio.sleep(max(0.0, begin + request.at - time.monotonic()))
             return await ask(server, model, request)

@@ -1,6 +1,6 @@
-"""The part of serve-bench that runs inside of the job's clock: starts the engine, waits for it, runs the loads, ends it.
+"""The part of serve-bench inside of the job's clock: starts the engine, waits for it, runs the loads, ends it.
 
-    maya run --clock virtual … -- python -m maya.serve_bench.inside PLAN.json
+maya run --clock virtual … -- python -m maya.serve_bench.inside PLAN.json
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ async def bench(plan: dict[str, Any], loads: list[load.Load], engine: subprocess
     if plan["warmup"]:
         # The first requests of an engine pay for what it loads late; users of a running engine never see that.
         first = loads[0].requests[: plan["warmup"]]
-        await client.run(server, result["model"], load.Load(tuple(load.Request(0.0, r.prompt[::-1], r.output) for r in first)))
+        await client.run(
+            server, result["model"], load.Load(tuple(load.Request(0.0, r.prompt[::-1], r.output) for r in first))
+        )
     result["loads"] = [await measure(server, result["model"], each, plan) for each in loads]
     if plan["capacity"]:
         wanted = metrics.limits(plan["capacity"], of_load=True)

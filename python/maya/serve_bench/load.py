@@ -123,8 +123,11 @@ def _synthetic(options: dict[str, str]) -> Load:
     requests = []
     for _ in range(count):
         length = chance.randint(*inputs)
-        requests.append(Request(0.0, shared[:length] + _tokens(chance, max(0, length - prefix), vocabulary),
-                                chance.randint(*outputs)))
+        requests.append(
+            Request(
+                0.0, shared[:length] + _tokens(chance, max(0, length - prefix), vocabulary), chance.randint(*outputs)
+            )
+        )
     return _arrivals(requests, options, chance)
 
 
@@ -195,8 +198,15 @@ def _azure(path: pathlib.Path, chance: random.Random, vocabulary: int) -> list[R
                 day, _, fraction = stamp.partition(".")
                 moment = datetime.datetime.fromisoformat(day).replace(tzinfo=datetime.timezone.utc).timestamp()
                 moment += float("0." + fraction.rstrip("Z")) if fraction else 0.0
-                requests.append(_checked(path, line, moment, _tokens(chance, int(row["ContextTokens"]), vocabulary),
-                                         int(row["GeneratedTokens"])))
+                requests.append(
+                    _checked(
+                        path,
+                        line,
+                        moment,
+                        _tokens(chance, int(row["ContextTokens"]), vocabulary),
+                        int(row["GeneratedTokens"]),
+                    )
+                )
             except (TypeError, ValueError) as problem:
                 raise BadLoad(f"{path}, line {line}: {problem}") from None
         return requests
@@ -240,8 +250,9 @@ def _moment(entry: dict[str, Any]) -> float:
     return float(entry.get("arrival_time", 0.0))
 
 
-def _prompt(entry: dict[str, Any], blocks: dict[int, tuple[int, ...]], chance: random.Random,
-            vocabulary: int) -> tuple[int, ...]:
+def _prompt(
+    entry: dict[str, Any], blocks: dict[int, tuple[int, ...]], chance: random.Random, vocabulary: int
+) -> tuple[int, ...]:
     given = _first(entry, PROMPTS)
     if isinstance(given, list):
         return tuple(int(token) for token in given)

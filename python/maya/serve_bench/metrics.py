@@ -1,7 +1,7 @@
 """Figures of a load from the times at which its tokens came: the definitions of vLLM's and SGLang's benchmarks.
 
-TTFT: from sending a request to its first token. TPOT: the rest of its time over the rest of its tokens. ITL: each interval between
-two pieces of text. E2E: from sending to the last token."""
+TTFT: from sending a request to its first token. TPOT: the rest of its time over the rest of its tokens. ITL: each
+interval between two pieces of text. E2E: from sending to the last token."""
 
 from __future__ import annotations
 

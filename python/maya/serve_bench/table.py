@@ -13,8 +13,10 @@ def _ms(value: float) -> str:
 
 
 def of_load(figures: dict[str, Any]) -> str:
-    lines = [f"  {figures['load']}: {figures['completed']} of {figures['requests']} requests completed"
-             + (f" in {figures['duration_s']:,.2f} s" if "duration_s" in figures else "")]
+    lines = [
+        f"  {figures['load']}: {figures['completed']} of {figures['requests']} requests completed"
+        + (f" in {figures['duration_s']:,.2f} s" if "duration_s" in figures else "")
+    ]
     for problem in figures.get("problems", ()):
         lines.append(f"    failed: {problem}")
     if not figures["completed"]:
@@ -23,13 +25,19 @@ def of_load(figures: dict[str, Any]) -> str:
     for key, title in ROWS:
         if figures.get(key):
             lines.append(f"    {title:<6}" + "".join(f"{_ms(figures[key][name]):>11}" for name in COLUMNS))
-    lines.append(f"    {figures['requests_per_second']:,.2f} requests/s, {figures['output_tokens_per_second']:,.1f} output tokens/s, "
-                 f"{figures['total_tokens_per_second']:,.1f} tokens/s in all")
+    lines.append(
+        f"    {figures['requests_per_second']:,.2f} requests/s, "
+        f"{figures['output_tokens_per_second']:,.1f} output tokens/s, "
+        f"{figures['total_tokens_per_second']:,.1f} tokens/s in all"
+    )
     if figures.get("cached_tokens"):
-        lines.append(f"    {figures['cached_tokens'] / figures['input_tokens']:.1%} of the prompt tokens came from the prefix cache")
+        share = figures["cached_tokens"] / figures["input_tokens"]
+        lines.append(f"    {share:.1%} of the prompt tokens came from the prefix cache")
     if "slo" in figures:
-        lines.append(f"    goodput {figures['goodput_requests_per_second']:,.2f} requests/s: {figures['slo_share']:.1%} of the "
-                     f"requests kept {figures['slo']}")
+        lines.append(
+            f"    goodput {figures['goodput_requests_per_second']:,.2f} requests/s: {figures['slo_share']:.1%} of the "
+            f"requests kept {figures['slo']}"
+        )
     if "usd_per_million_output_tokens" in figures:
         lines.append(f"    ${figures['usd_per_million_output_tokens']:,.3f} per million output tokens")
     return "\n".join(lines)
@@ -39,14 +47,18 @@ def of_capacity(found: dict[str, Any]) -> str:
     key = found["limit"].split(",")[0].split("<")[0].strip()
     share, time = key.split("_", 1)
     share, time = "p50" if share == "median" else share, time + "_ms"
-    lines = [f"  capacity under {found['limit']}: "
-             + (f"{found['rate']:.3g} requests/s" if found["rate"] else "the limit was not kept at any rate tried")
-             + ("" if found["limited"] else " and more (no rate broke the limit)"),
-             f"    {'requests/s':>10}{'served/s':>11}{key + ', ms':>16}"]
+    lines = [
+        f"  capacity under {found['limit']}: "
+        + (f"{found['rate']:.3g} requests/s" if found["rate"] else "the limit was not kept at any rate tried")
+        + ("" if found["limited"] else " and more (no rate broke the limit)"),
+        f"    {'requests/s':>10}{'served/s':>11}{key + ', ms':>16}",
+    ]
     for point in found["points"]:
         value = point.get(time)
-        lines.append(f"    {point['rate']:>10.3g}{point.get('requests_per_second', 0):>11.3g}"
-                     f"{_ms(value[share]) if value else '–':>16}  {'kept' if point['kept'] else 'broken'}")
+        lines.append(
+            f"    {point['rate']:>10.3g}{point.get('requests_per_second', 0):>11.3g}"
+            f"{_ms(value[share]) if value else '–':>16}  {'kept' if point['kept'] else 'broken'}"
+        )
     return "\n".join(lines)
 
 
