@@ -82,3 +82,21 @@ def test_rules_of_cuda_name_tests_that_exist():
             beside |= {f"{suite}.{name}" for suite, name in
                        re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", path.read_text(), re.M)}
     assert beside <= set(named), beside - set(named)
+
+
+# Written by commands, which do not wrap.
+GENERATED = {"accuracy-kernels.md", "accuracy-network.md", "accuracy-steps.md", "compatibility.md"}
+
+
+def test_lines_of_the_pages_have_at_most_120_columns():
+    long = []
+    for page in [ROOT / "README.md", ROOT / "HACKING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        if page.name in GENERATED:
+            continue
+        fence = False
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            fence ^= line.lstrip().startswith("```")
+            # Tables and what programs print cannot be wrapped.
+            if not fence and len(line) > 120 and not line.startswith(("|", "    ")):
+                long.append(f"{page.name}:{number}")
+    assert not long

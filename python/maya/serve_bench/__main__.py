@@ -35,8 +35,8 @@ def parser() -> argparse.ArgumentParser:
         epilog="Keys of a load:\n"
         + "\n".join(f"  {key + '=':<14}{what}" for key, what in load.KEYS.items())
         + "\n\nFiles: JSON lines with token ids (prompt_token_ids or input_tok_ids, output_len or output_toks,\n"
-        "arrival_time in seconds, timestamp in ms or arrival_time_ns), Mooncake's JSON lines (hash_ids), Azure's CSV of\n"
-        "2023.\n\nExample:\n"
+        "arrival_time in seconds, timestamp in ms or arrival_time_ns), Mooncake's JSON lines (hash_ids),\n"
+        "Azure's CSV of 2023.\n\nExample:\n"
         "  maya serve-bench --cluster h100-sxm --load rate=8 requests=64 input=1024 output=128 -- \\\n"
         "    vllm serve MODEL --load-format dummy --port 8123",
     )
