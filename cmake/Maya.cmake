@@ -1,12 +1,23 @@
-# A layer is a folder under src/: a static, position-independent library `maya_<name>` and its tests.
+# Several sources a compilation: most of the time goes into the headers that they share (a third of the time for the
+# whole tree, measured with GCC 12). Off, a change to one file compiles that file alone.
+option(MAYA_UNITY "Compile the sources of a target in groups of eight" ON)
+function(maya_group_sources target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${MAYA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
+# A layer is a folder under src/: a static, position-independent library `maya_<name>` and its tests. ONE_BY_ONE: its
+# files use the same names in their anonymous namespaces and cannot share a compilation.
 # Includes: "maya/…" (public) and "<layer>/…" (internal).
 function(maya_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_BY_ONE" "" "SOURCES;DEPS" ${ARGN})
   add_library(maya_${name} STATIC ${ARG_SOURCES})
   set_target_properties(maya_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(maya_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(maya_${name} PUBLIC ${ARG_DEPS})
   target_compile_options(maya_${name} PRIVATE ${MAYA_WARNINGS})
+  if(NOT ARG_ONE_BY_ONE)
+    maya_group_sources(maya_${name})
+  endif()
 endfunction()
 
 # GoogleTest binary `<name>_test`, registered with ctest.

@@ -64,6 +64,13 @@ function(maya_shim library)
       target_link_libraries(${target} PRIVATE maya_shim_${over})
     else()
       add_library(${target} SHARED ${generated}/stubs.cpp ${bodies})
+      # cuDNN's and cuBLASLt's files use the same names in their anonymous namespaces.
+      if(NOT library MATCHES "^(cudnn|cublasLt)$")
+        maya_group_sources(${target})
+      endif()
+      # These declare entry points without their types.
+      set_source_files_properties(${generated}/stubs.cpp ${PROJECT_SOURCE_DIR}/src/shim/cuda/entry_table.cpp
+                                  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
       target_link_libraries(${target} PRIVATE maya_shim_common maya_device Threads::Threads ${CMAKE_DL_LIBS})
     endif()
     add_dependencies(${target} maya_driver_entry_points)

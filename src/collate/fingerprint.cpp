@@ -217,9 +217,9 @@ class Pass {
   }
 
   std::uint64_t device_of(std::uint16_t stream) const {
-    constexpr std::uint64_t nobody_said = UINT64_MAX;
+    constexpr std::uint64_t unknown_device = UINT64_MAX;
     const auto found = device_of_stream_.find(stream);
-    return found != device_of_stream_.end() ? found->second : nobody_said;
+    return found != device_of_stream_.end() ? found->second : unknown_device;
   }
 
   // The number of GPUs that the process uses. A GPU with hardly any work does not count: ranks

@@ -138,9 +138,10 @@ Environment environment_of(const std::map<std::string, std::string>& variables) 
     } else if (name == "VERSION") {
       if (int v = version_of(value); v > 0) e.version = v;
     } else if (use_of(variable) == VariableUse::not_modelled) {
-      e.notes.push_back(variable + "=" + value +
-                        ": its effect on NCCL's speed is not modelled; predicted is what NCCL does "
-                        "by itself");
+      e.notes.push_back(
+          variable + "=" + value +
+          ": its effect on NCCL's speed is not modelled; the prediction assumes NCCL's "
+          "default");
     } else if (use_of(variable) == VariableUse::unknown) {
       e.notes.push_back(variable + ": unknown to the network model; the prediction ignores it");
     }

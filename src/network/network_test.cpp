@@ -164,8 +164,8 @@ TEST(Messages, TimeIsThatOfTheBusiestResource) {
   EXPECT_NEAR(network->messages(apart).ns / t, 1, 0.05);
   EXPECT_GT(network->messages(far).ns, 5 * t);
   EXPECT_EQ(network->messages({}).ns, 0);
-  std::vector<Message> nobody{{0, 99, MB}};
-  EXPECT_EQ(network->messages(nobody).origin, estimate::Origin::unknown);
+  std::vector<Message> missing_rank{{0, 99, MB}};
+  EXPECT_EQ(network->messages(missing_rank).origin, estimate::Origin::unknown);
 }
 
 TEST(Messages, AllToAllAgreesWithItsMessages) {

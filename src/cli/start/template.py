@@ -33,16 +33,16 @@ import types  # noqa: E402
 REFUSED, STARTED, OTHER_ENVIRONMENT = 0, 1, 2
 SCRIPT, MODULE, CODE = 1, 2, 3
 
-# Read by libraries that look through all variables when they are loaded.
+# Prefixes of variables that libraries read when they are loaded, by iterating over the whole environment.
 BY_LIBRARIES = ("OMP_", "GOMP_", "KMP_", "MKL_", "LC_", "LANG")
-# Who a process is. A module that asks while it is imported is not imported here.
+# Variables that identify a process. A module that reads one of them while it is imported is not imported here.
 PLACE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK", "ROLE_RANK",
          "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "MAYA_RUN_DIR", "MAYA_RANKS", "MAYA_PLACES",
          "MAYA_RANK_PROCESS", "MAYA_SEARCH_TRIAL")
 PLACE_STARTS = ("TORCHELASTIC_", "PET_", "SLURM_", "OMPI_", "PMI_", "PMIX_")
-# Changed by shells and launchers as they go; nobody decides anything by them.
+# Variables that shells and launchers change and that influence no program.
 PASSING = ("_", "PWD", "OLDPWD", "SHLVL", "MAYA_START_MAIN", "MAYA_START_DIR")
-# Packages that go through all variables, for those that begin with a word of their own.
+# Packages that iterate over all variables to find those with their own prefix.
 PREFIXES_OF = {"tqdm": "TQDM_", "networkx": "NETWORKX_"}
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
 
@@ -52,7 +52,7 @@ def is_place(name):
 
 
 class Watched(dict):
-    """The storage of os.environ while modules are imported: keeps the names they asked for."""
+    """The storage of os.environ while modules are imported. Records the names that they read."""
 
     def __init__(self, data):
         super().__init__(data)
@@ -79,11 +79,11 @@ class Watched(dict):
         return dict.__iter__(self)
 
     def note_reads(self, device):
-        """Adds what C and C++ code has asked for by getenv."""
+        """Adds the names that C and C++ code has read with getenv."""
         self.read.update(device.variables_read())
 
     def decides(self, name):
-        """Whether what was imported may have gone another way, had this variable been another."""
+        """Whether the imports could have had another result with another value of this variable."""
         if name in PASSING:
             return False
         if name in self.read or name.startswith(tuple(self.prefixes)):
@@ -91,7 +91,7 @@ class Watched(dict):
         return (self.whole or name.startswith(BY_LIBRARIES)) and not is_place(name)
 
     def differs(self, asked):
-        """The variables that decide and have another value in `asked` than they had here."""
+        """The variables that influence imports and have another value in `asked` than in this process."""
         return [os.fsdecode(key) for key in sorted(set(self.given) | set(asked))
                 if self.given.get(key) != asked.get(key) and self.decides(os.fsdecode(key))]
 
@@ -117,7 +117,7 @@ class Device:
         self.library.maya_watch_variables(True)
 
     def variables_read(self):
-        """Names asked for by getenv since watch_variables."""
+        """Names read with getenv since watch_variables."""
         self.library.maya_variables_read.restype = ctypes.c_char_p
         return {os.fsdecode(name) for name in self.library.maya_variables_read().split(b"\n") if name}
 
@@ -174,7 +174,7 @@ class Template:
             sys.argv = words
 
     def forks_well(self, name):
-        """Imports a module, in a child that only tries, and says whether it may stay imported over a fork."""
+        """Imports a module in a child process as a trial, and returns whether it may be imported before a fork."""
         self.environment.note_reads(self.device)
         before, read = threads(), set(self.environment.read)
         if not self.bring(name):
@@ -184,7 +184,8 @@ class Template:
         return threads() <= before and not has_children() and not self.device.used() and not any(map(is_place, asked))
 
     def try_learned(self):
-        """Has a child import what programs have imported. It ends at the first module that does not fork well."""
+        """Starts a child that imports the modules that programs have imported. It ends at the first one that does not
+        support fork."""
         names = [name for name in lines_of(self.learned_file) if name not in sys.modules
                  and not any(name == bad or name.startswith(bad + ".") for bad in self.bad)]
         if not names or self.trying or len(self.bad) > 20:
@@ -200,7 +201,7 @@ class Template:
         os._exit(0)
 
     def take_results(self):
-        """True when there are more to try."""
+        """Returns true if there are more modules to try."""
         good = lines_of(self.results_file)
         self.bad += self.names[len(good) :][:1]
         self.trying = None
@@ -304,7 +305,7 @@ class Request:
 
 
 def install_descriptors(request, kept):
-    """The program's descriptors under their own numbers, and no other but `kept`, which moves out of their way."""
+    """Installs the program's file descriptors under their own numbers and closes all others except `kept`, which is moved."""
     high = max(request.descriptors) + 1
     moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, high) for fd in [kept] + request.received]
     for name in os.listdir("/proc/self/fd"):
@@ -320,7 +321,7 @@ def install_descriptors(request, kept):
 
 
 def install_streams():
-    """sys.stdin, stdout and stderr stay the same objects, because modules hold them; their descriptors have changed."""
+    """Keeps the objects sys.stdin, stdout and stderr, because modules refer to them, with the new descriptors."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             terminal = os.isatty(fd)
@@ -334,7 +335,7 @@ def install_streams():
 
 
 def show_words(words):
-    """/proc/self/cmdline, and with it `ps` and the recording, shows the program's words."""
+    """Makes /proc/self/cmdline, and therefore `ps` and the recording, show the program's arguments."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     begin, end = int(fields[45]), int(fields[46])
@@ -355,8 +356,8 @@ def environment_of_c():
 
 
 class Guarded(dict):
-    """os.environ's storage in a program: one that sets a variable before it imports what reads it has come too late,
-    because the import has been. Until it uses the device such a program is started again, plainly."""
+    """The storage of os.environ in a program. If the program sets a variable that an already imported module has read, the
+    value comes too late. Until it uses the device, such a program is started again with exec."""
 
     def __init__(self, data, template, request):
         super().__init__(data)
@@ -386,7 +387,7 @@ class Guarded(dict):
 def install(request, template, connection):
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the template brings news of our end
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the template reports the end of this process
     os.chdir(request.directory)
     os.setsid() if request.leader else os.setpgid(0, 0)
     report = install_descriptors(request, connection)
@@ -396,7 +397,7 @@ def install(request, template, connection):
         os.unsetenv(name)
     for name, value in template.environment.applied_to(request.environment).items():
         os.putenv(name, value)
-    template.device.start_again()  # a rank of several learns its place
+    template.device.start_again()  # determines the rank of this process
     environment = environment_of_c()
     os.environ._data = environment if request.is_launcher() else Guarded(environment, template, request)
     sys.orig_argv = [os.fsdecode(word) for word in request.words]
@@ -404,7 +405,7 @@ def install(request, template, connection):
     sys.argv = words if request.kind == SCRIPT else ["-m" if request.kind == MODULE else "-c"] + words[1:]
     if request.first_path() is not None:
         sys.path.insert(0, request.first_path())
-    # As at their import, from the system's entropy. Python's own does so by itself.
+    # Seeds random generators from the system's entropy, as their import would. Python's own generator does this after fork.
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
     sys.modules["torch"].default_generator.seed()
@@ -417,7 +418,7 @@ def install(request, template, connection):
 
 
 def run(kind, target):
-    """As the interpreter runs a script, a module or a piece of code."""
+    """Runs a script, a module or code like the interpreter."""
     from importlib.machinery import BuiltinImporter, SourceFileLoader
 
     main = types.ModuleType("__main__")
@@ -439,11 +440,11 @@ def run(kind, target):
 
 
 def become(request, template, connection):
-    """Runs the program to its end, and ends as the interpreter would."""
+    """Runs the program to its end, and ends the process like the interpreter."""
     known = set(sys.modules)
     try:
         target = install(request, template, connection)
-    except BaseException as error:  # maya-start then starts it plainly
+    except BaseException as error:  # maya-start then starts it with exec
         os.write(2, ("cannot fork the program: %r\n" % (error,)).encode())
         os._exit(1)
     code = 0
@@ -490,7 +491,7 @@ def end(code, known):
 
 
 def is_own(module):
-    """Whether a module is of the program, and neither of a package nor of Python."""
+    """Whether a module belongs to the program and not to a package or to Python."""
     path = getattr(module, "__file__", None) or ""
     return path != "" and not in_packages(module) and not path.startswith((sys.prefix, sys.base_prefix))
 
@@ -500,7 +501,7 @@ def in_packages(module):
 
 
 def leave_names(known, path):
-    """What the program imported from packages, in order, for those that come after it."""
+    """The modules that the program imported from packages, in order, for later programs."""
     new = [name for name, module in list(sys.modules.items()) if name not in known and in_packages(module)]
     if new:
         with open(path, "a") as file:
@@ -524,8 +525,8 @@ class Server:
             self.poll.register(fd, select.POLLIN)
 
     def serve(self):
-        """Returns in a child, with what it is to become; None in the template, once the owner of the directory and all
-        programs are gone."""
+        """In a child, returns the program that it becomes. In the template, returns None when the owner of the directory
+        and all programs have ended."""
         while True:
             events = dict(self.poll.poll(1000))
             if self.woken in events:
@@ -542,7 +543,7 @@ class Server:
                     return asked
 
     def end_forsaken(self, events):
-        """maya-start was killed: so is its program then, with all it has started."""
+        """maya-start was killed: kills its program and all its descendants."""
         for process, connection in self.children.items():
             if connection.fileno() in events:
                 self.poll.unregister(connection)
@@ -603,7 +604,7 @@ class Server:
 def begin():
     path, ready, modules_file = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
-        del sys.path[0]  # programs put their own there
+        del sys.path[0]  # programs set their own
     os.set_inheritable(ready, False)
     with open(os.path.join(os.path.dirname(path), "owner")) as file:
         owner = int(file.read())

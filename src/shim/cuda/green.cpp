@@ -107,10 +107,11 @@ int cuGreenCtxStreamCreate(void** stream, void* context, unsigned flags, int pri
   return error;
 }
 int cuCtxFromGreenCtx(void** context, void* green);
-int cuDevicePrimaryCtxRetain(void** context, int device);
+int cuDevicePrimaryCtxRetain(maya::abi::CUcontext* context, int device);
 int cuCtxFromGreenCtx(void** context, void* green) {
   if (context == nullptr || find(green) == nullptr) return 1;
-  return cuDevicePrimaryCtxRetain(context, find(green)->device);
+  return cuDevicePrimaryCtxRetain(reinterpret_cast<maya::abi::CUcontext*>(context),
+                                  find(green)->device);
 }
 
 }  // extern "C"
