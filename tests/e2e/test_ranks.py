@@ -106,7 +106,7 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
         "place in the process grid, 2 × 128 × 4"
         in notes
     )
-    assert "not recorded (" not in notes
+    assert "unrecorded rank" not in notes
 
 
 def test_rank_ends_with_its_own_process(run, tmp_path):
