@@ -46,8 +46,8 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
 // from which collate() derives the others. Every other rank does the same work as one of these.
 std::vector<std::int32_t> needed_ranks(const trace::Recording& recording);
 
-// The pipeline stages that this rank has both sent messages to and received messages from so far.
-// The recording may be incomplete.
+// The ranks of the pipeline that this rank is a stage of, once it has both sent a message to a peer
+// and received one from it; empty before that. The recording may be incomplete.
 std::vector<std::int32_t> stages_both_ways(const trace::Recording& recording);
 
 // Further ranks that have to be recorded because pipeline stages differ by more than the order of

@@ -1,4 +1,4 @@
-// Element types as the device sees them.
+// Element types of tensors as kernels on the device use them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How long one op takes on one GPU, how sure that is, and where the answer comes from.
+// Predicts how long one op takes on one GPU, with an interval and the origin of the answer.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,15 @@ enum class Origin : std::uint8_t { measured, fitted, first_principles, unknown }
 std::string_view name(Origin origin);
 
 struct Estimate {
-  double ns{};                 // device time, without the gap before it
+  double ns{};                 // time on the device, without the gap before the kernel
   double low_ns{}, high_ns{};  // 80 % interval
   Origin origin{Origin::first_principles};
   // Measured by itself on data that draws little power: within a job it takes longer (src/cost).
   bool cool{};
 };
 
-// The libraries that ran, as a recording or a user says; empty: today's.
+// Versions of the libraries that issue the kernels, from the recording or from the user. An empty
+// version means the newest one that the models know.
 struct Libraries {
   std::string torch;  // "2.15.0+cu130"
 };
@@ -30,12 +31,13 @@ struct Libraries {
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  // Everything that runs on the GPU by itself (not Collective / PointToPoint: see maya/network.h).
+  // Takes any op that runs on one GPU. For Collective and PointToPoint use maya/network.h.
   virtual Estimate operator()(const Op& op) const = 0;
 };
 
-// Models from catalog/models/, and a user's calibration file if given. Kernels of libraries older
-// than the tables of learned models keep the models fitted to measurements of their time.
+// Loads the models of catalog/models/ and, if given, the calibration file of a user. Libraries
+// older than the learned models are predicted with the models that were fitted to measurements of
+// those libraries.
 Result<std::unique_ptr<Estimator>> make_estimator(const catalog::Gpu& gpu,
                                                   const std::string& catalog_directory,
                                                   const std::string& calibration = "",

@@ -1,12 +1,12 @@
-// The vocabulary: what one recorded operation is.
+// Operations of the device: kernels, library calls, copies and collectives.
 //
-// An Op is plain data. It says what was asked of the device (a GEMM of these sizes, a copy of these
-// bytes), never how long it takes or where it runs: FLOPs and bytes follow from the data alone.
-// Each kind of work is a struct of scalars that lists its own fields through `each`, so that the
-// recording, CSV, JSON and the command line read and write every kind with the same code.
+// An Op is plain data. It describes what was requested (a GEMM of these sizes, a copy of so many
+// bytes), not how long it takes or where it runs. FLOPs and bytes are computed from it alone. Each
+// kind of work is a struct of scalars that lists its own fields in `each`, so that the recording,
+// CSV, JSON and the command line read and write every kind with the same code.
 //
-// Sizes are element counts unless the name says bytes. Direction::backward of an op with several
-// outputs means the whole backward kernel.
+// Sizes are element counts unless the name says bytes. For an op with several outputs,
+// Direction::backward means the whole backward kernel.
 #pragma once
 
 #include <array>
@@ -59,13 +59,13 @@ enum class CollectiveLibrary : std::uint8_t { nccl, vllm, sglang, trtllm };
 struct Gemm {
   std::int64_t m{}, n{}, k{}, batch{1};
   DType a{DType::f32}, b{DType::f32}, d{DType::f32};
-  DType compute{
-      DType::f32};  // the rate class: f16/bf16/tf32/f8… on tensor cores, f32/f64 on plain cores
+  // Decides the arithmetic rate: f16, bf16, tf32, f8 … run on tensor cores, f32 and f64 do not.
+  DType compute{DType::f32};
   bool transpose_a{}, transpose_b{};
   Epilogue epilogue{Epilogue::none};
   bool accumulate{};  // beta != 0: D is read too
   std::int64_t lda{}, ldb{}, ldd{};
-  std::int64_t groups{1};  // grouped GEMM: m is then the total over groups
+  std::int64_t groups{1};  // of a grouped GEMM; m is the sum over the groups
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("m", s.m), f("n", s.n), f("k", s.k), f("batch", s.batch), f("a", s.a), f("b", s.b);
@@ -110,7 +110,7 @@ struct Attention {
   std::int64_t batch{}, heads{}, kv_heads{}, seq_q{}, seq_k{}, head_dim{}, head_dim_v{};
   DType dtype{DType::f16};
   bool causal{}, dropout{}, varlen{};
-  std::int64_t window{};  // 0: none
+  std::int64_t window{};  // keys that a query can see (sliding window); 0: no window
   Direction direction{Direction::forward};
   AttentionKernel kernel{AttentionKernel::flash2};
   template <class S, class F>
@@ -152,7 +152,7 @@ struct CrossEntropy {
   std::int64_t rows{}, cols{};
   DType dtype{DType::f32};
   Direction direction{Direction::forward};
-  bool fused{};  // log-softmax inside (Liger, Apex, Megatron); else only the pick of the target
+  bool fused{};  // includes the log-softmax (Liger, Apex, Megatron); else only selects the target
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("rows", s.rows), f("cols", s.cols), f("dtype", s.dtype), f("direction", s.direction);
@@ -160,7 +160,7 @@ struct CrossEntropy {
   }
 };
 
-// One output element from a few inputs at the same index.
+// Each output element is computed from the inputs at the same index.
 struct Pointwise {
   std::int64_t elements{};
   std::int64_t bytes_read{}, bytes_written{};
@@ -189,7 +189,7 @@ struct Reduction {
   }
 };
 
-// rows of `cols` elements picked by index (embedding forward, index_select, gather, index).
+// Reads rows of `cols` elements at given indices (embedding forward, index_select, gather, index).
 struct Gather {
   std::int64_t rows{}, cols{}, table_rows{};
   DType dtype{DType::f32}, index{DType::i64};
@@ -200,7 +200,7 @@ struct Gather {
   }
 };
 
-// rows added or stored at an index (embedding backward, index_put, scatter_add).
+// Adds or stores rows at given indices (embedding backward, index_put, scatter_add).
 struct Scatter {
   std::int64_t rows{}, cols{}, table_rows{};
   DType dtype{DType::f32}, index{DType::i64};
@@ -215,7 +215,7 @@ struct Scatter {
 struct Sort {
   std::int64_t segments{1}, elements{};  // elements per segment
   std::int32_t key_bytes{4}, value_bytes{};
-  std::int64_t top{};  // > 0: only the first `top` of each segment (top-k)
+  std::int64_t top{};  // > 0: only the first `top` elements of each segment (top-k)
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("segments", s.segments), f("elements", s.elements), f("key_bytes", s.key_bytes);
@@ -242,7 +242,7 @@ struct Random {
   }
 };
 
-// Pooling and resampling: each output element looks at `window` inputs.
+// Pooling and resampling: each output element is computed from `window` inputs.
 struct Pool {
   std::int64_t inputs{}, outputs{};
   std::int32_t window{1};
@@ -261,7 +261,7 @@ struct OptimizerStep {
   std::int64_t elements{}, tensors{1};
   std::int64_t bytes_read{}, bytes_written{};
   DType dtype{DType::f32};
-  bool fused{};  // the whole update in one kernel; else one foreach pass of it
+  bool fused{};  // one kernel does the whole update; else this is one of several foreach passes
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("kind", s.kind), f("elements", s.elements), f("tensors", s.tensors);
@@ -360,20 +360,20 @@ struct Sparse {
   }
 };
 
-// How the number of rounds of a kernel's loops was found.
+// How the iteration counts of a kernel's loops were determined.
 enum class Loops : std::uint8_t {
-  counted,  // from sizes and known values
-  assumed,  // from values nobody knows: half of the kernel's own bound, as under a causal mask
-  unknown   // from values nobody knows, without a bound: one round each
+  counted,  // computed from sizes and known values
+  assumed,  // depend on unknown values: half of the kernel's own bound, as under a causal mask
+  unknown   // depend on unknown values and have no bound: one iteration each
 };
 
-// Work read off the kernel itself (PTX and launch arguments).
+// Work derived from the code of the kernel (PTX) and its launch arguments.
 struct TritonKernel {
   std::int64_t bytes_read{}, bytes_written{};
   std::int64_t flops{}, tensor_flops{};  // plain and tensor-core
   DType dtype{DType::f32};               // of the tensor-core part, else of the data
   std::int32_t num_warps{4}, num_stages{1};
-  bool exact{};  // sizes come from the kernel's own bounds; else from its grid and block
+  bool exact{};  // sizes are the bounds that the kernel checks; else those of its grid and block
   Loops loops{Loops::counted};
   template <class S, class F>
   static void each(S& s, F&& f) {
@@ -383,18 +383,19 @@ struct TritonKernel {
   }
 };
 
-// A kernel nobody knows: what its launch gives away.
+// An unknown kernel. Only its launch is known.
 struct OtherKernel {
-  std::int32_t pointers{};  // pointer arguments
-  std::int64_t
-      bytes_touched{};  // guess from the allocations behind them and the threads; 0: no idea
+  std::int32_t pointers{};  // number of pointer arguments
+  // Estimated from the allocations that the pointers point into and the number of threads; 0: not
+  // known.
+  std::int64_t bytes_touched{};
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("pointers", s.pointers), f("bytes_touched", s.bytes_touched);
   }
 };
 
-// Order is part of the recording's format: append only.
+// The order is part of the recording's format: append only.
 using Work =
     std::variant<OtherKernel, Gemm, Convolution, Attention, Normalization, Softmax, CrossEntropy,
                  Pointwise, Reduction, Gather, Scatter, Sort, Scan, Random, Pool, OptimizerStep,
@@ -422,11 +423,13 @@ std::string_view kind_name(std::size_t index);
 // A default-constructed Work of that kind; nullopt if there is none.
 std::optional<Work> work_of_kind(std::string_view name);
 
-double flops(const Work& work);       // multiply and add counted apart
-double bytes_read(const Work& work);  // from and to device memory, each operand once
+// A multiplication and an addition count as two FLOPs.
+double flops(const Work& work);
+// Traffic with device memory if each operand is read and written once.
+double bytes_read(const Work& work);
 double bytes_written(const Work& work);
 inline double bytes_moved(const Work& work) { return bytes_read(work) + bytes_written(work); }
-// Type deciding the arithmetic rate; DType::f32 where there is none.
+// The type that decides the arithmetic rate; DType::f32 if the work has none.
 DType compute_type(const Work& work);
 
 // Enum fields by name, for CSV, JSON and the command line.

@@ -1,5 +1,9 @@
-// Errors as values: across parts nothing throws. A message tells a user what was expected, what was
-// found, where, and what to do about it.
+// Errors as values. No function throws across the boundary of a layer. A message tells the user
+// what was expected, what was found, where, and what to do about it.
+//
+//   Result<Cluster> cluster = catalog.cluster("dgx-h100");
+//   if (!cluster) return cluster.error();
+//   use(*cluster);
 #pragma once
 
 #include <optional>

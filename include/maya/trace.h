@@ -1,13 +1,20 @@
-// The recording of one rank: what its process asked of the device, in order.
+// The recording of one rank: the calls that its process made to the device, in order.
 //
-// A recording is a sequence of 16-byte records over tables of definitions (ops, strings, graphs,
-// communicators, streams). docs/FORMAT.md gives the bytes. This header is what readers see.
+// A recording is a sequence of 16-byte records that refer to tables of definitions (ops, strings,
+// graphs, communicators). docs/FORMAT.md specifies the file; this header is what readers of a
+// recording use.
 //
-// Order: records stand in the order in which the calls entered the device, over all threads.
-// Host time: `host_ns` is the CPU time the calling thread spent since its previous record, outside
-// Maya. A record with Flag::resumed comes from a thread that had been asleep (a lock, a queue,
-// another thread's work): it cannot have started before the record in front of it, of whatever
-// thread, was issued. Without the flag, threads run beside each other.
+//   Result<trace::Recording> recording = trace::read("maya-runs/demo/rank-0.maya");
+//   if (!recording) return recording.error();
+//   for (const trace::Record& r : recording->records)
+//     if (r.kind == trace::Kind::launch) use(recording->ops[r.value]);
+//
+// Order: records are in the order in which the calls entered the device, over all threads.
+//
+// Host time: `host_ns` is the CPU time that the calling thread spent outside Maya since its
+// previous record. A record with Flag::resumed comes from a thread that was blocked before (by a
+// lock, a queue or another thread's work). It cannot have started before the preceding record, of
+// any thread, was issued. Without the flag, threads run in parallel.
 #pragma once
 
 #include <array>
@@ -26,44 +33,47 @@ inline constexpr std::uint32_t format_version = 1;
 // Append only; the numbers are part of the format.
 enum class Kind : std::uint8_t {
   none = 0,
-  host_gap,  // value: further microseconds of host time before the next record of the thread
+  host_gap,  // value: microseconds of host time to add to the thread's next record
   wide,      // first half of a two-record entry: see Wide
-  // Work on a stream. value: op
+  // Work on a stream. value: index of the op
   launch,  // kernel or library call
   copy,    // Op is a Copy; Flag::blocking: the host waits for it
   fill,
-  collective,      // aux: communicator; Op is a Collective
-  point_to_point,  // aux: communicator; Op is a PointToPoint
+  collective,      // aux: slot of the communicator; Op is a Collective
+  point_to_point,  // aux: slot of the communicator; Op is a PointToPoint
   group_begin,
-  group_end,      // NCCL group: what lies between on this thread is one fused launch
-  host_function,  // a callback the stream runs
-  graph_launch,   // value: graph
+  group_end,      // NCCL group: the calls of this thread in between are one fused launch
+  host_function,  // a callback that the stream runs
+  graph_launch,   // value: index of the graph
   // Events and streams. value: event (ids are never reused)
   event_record,       // on `stream`
-  stream_wait_event,  // `stream` waits for event `value`'s latest record
+  stream_wait_event,  // `stream` waits for the latest event_record of event `value`
   event_synchronize,
-  event_query,  // recorded only where the answer steered the program (rarely)
+  event_query,  // recorded only if the program's behaviour depended on the answer (rare)
   stream_synchronize,
   device_synchronize,
   stream_create,  // stream id in `stream`; aux: priority + 1000; flags: Flag::non_blocking
   stream_destroy,
-  // Memory. Wide entries: x = memory kind, y = bytes; value: allocation
+  // Memory. Wide entries: x = MemoryKind, y = bytes; value: number of the allocation
   allocate,
-  release,  // release of device memory waits for the device (cudaFree); Flag::async: stream ordered
-  // Communicators. value: communicator id of this rank
+  release,  // cudaFree, which waits for the device; with Flag::async cudaFreeAsync, stream-ordered
+  // Communicators. value: slot
   communicator_create,
   communicator_destroy,
-  // Annotations. value: string
+  // Annotations. value: index of a string
   range_push,
   range_pop,
   mark,
-  step_boundary,  // the framework said a step ended (profiler.step, optimizer hooks); value:
-                  // string, its source
-  out_of_memory,  // Wide: y = bytes asked; value: allocation kind. The emulated GPU refused.
-  // Pieces that PyTorch's caching allocator hands out of its segments and takes back. Only recorded
-  // where a job runs in part: collate works out from them what ranks that did not run would hold.
-  // They carry no host time. Address: x (upper half) and value; of a release: aux and value.
-  tensor_allocate,  // Wide: y = bytes; stream: PyTorch's number of the stream it belongs to
+  // The framework reported the end of a step (profiler.step, optimizer hooks). The string names the
+  // source.
+  step_boundary,
+  // The emulated GPU refused an allocation. Wide: y = requested bytes; value: MemoryKind.
+  out_of_memory,
+  // Blocks that PyTorch's caching allocator hands out of its segments and gets back. Recorded only
+  // if some ranks of the job do not run: collate derives from them how much memory those ranks
+  // would use. They carry no host time. The address is x (upper half) and value; for a release, aux
+  // and value.
+  tensor_allocate,  // Wide: y = bytes; stream: the stream's number in PyTorch
   tensor_release,
   // NB: add at the end.
 };
@@ -74,8 +84,9 @@ enum Flag : std::uint8_t {
   blocking = 2,      // the host waits until the work is done
   non_blocking = 4,  // stream_create: does not synchronize with the legacy default stream
   async = 8,
-  captured = 16,  // part of a graph capture (kept only inside graph definitions)
-  legacy = 32,  // issued to the legacy default stream (stream 0): orders with all blocking streams
+  captured = 16,  // part of a graph capture (only in definitions of graphs)
+  legacy = 32,    // on the legacy default stream (stream 0), which synchronizes with all blocking
+                  // streams
 };
 
 struct Record {
@@ -89,7 +100,7 @@ struct Record {
 };
 static_assert(sizeof(Record) == 16);
 
-// The record before an allocate/release/out_of_memory: its wide operands.
+// Precedes an allocate, release, out_of_memory or tensor_allocate and holds its large operands.
 struct Wide {
   Kind kind{Kind::wide};
   std::uint8_t pad{};
@@ -110,20 +121,22 @@ enum class MemoryKind : std::uint8_t {
 };
 
 struct GraphNode {
-  Record record;                     // launch, copy, fill, collective, … ; stream/thread unused
-  std::vector<std::uint32_t> after;  // indices of nodes it waits for
+  Record record;                     // launch, copy, fill, collective …; stream and thread unused
+  std::vector<std::uint32_t> after;  // indices of the nodes it depends on
 };
 struct Graph {
   std::vector<GraphNode> nodes;  // in topological order
 };
 
+// A communicator as one member sees it.
 struct Communicator {
-  std::uint64_t
-      id{};  // equal on all members: hash of unique id, or of parent id, split order and colour
+  // The same on all members: a hash of the unique id, or of the parent's id, the number of the
+  // split and its colour.
+  std::uint64_t id{};
   std::int32_t rank{}, size{};
-  std::uint64_t parent{};  // 0: from a unique id
-  std::string name;        // what the framework calls it, if it says
-  // Its members as ranks of the job, in order, where that is known. Empty: not known.
+  std::uint64_t parent{};  // id of the communicator it was split from; 0: made from a unique id
+  std::string name;        // given by the framework; may be empty
+  // The members as ranks of the job, in communicator order. Empty: not known.
   std::vector<std::int32_t> ranks{};
 };
 
@@ -132,18 +145,19 @@ struct Count {
   std::uint64_t count{};
 };
 
-// Who was recorded: written once when the device is first touched.
+// The process that was recorded. Written once, at the first call to the device.
 struct Identity {
   std::int32_t rank{}, local_rank{}, world_size{1}, node{}, device{};
   std::uint64_t pid{};
   std::string gpu;      // catalogue name of the emulated GPU
   std::string cluster;  // as given to --cluster
   std::string command;
-  std::uint64_t memory_capacity{};  // bytes a cudaMalloc can reach
-  std::uint64_t memory_context{};   // taken by context, modules and communicators at start
-  std::vector<std::pair<std::string, std::string>>
-      environment;                                            // NCCL_*, CUDA_*, TORCH_* that matter
-  std::vector<std::pair<std::string, std::string>> versions;  // cudart, cudnn, nccl, torch as seen
+  std::uint64_t memory_capacity{};  // bytes that cudaMalloc can allocate
+  std::uint64_t memory_context{};   // bytes of context, modules and communicators at the start
+  // NCCL_*, CUDA_* and TORCH_* variables that influence the job.
+  std::vector<std::pair<std::string, std::string>> environment;
+  // Of cudart, cudnn, nccl and torch, as detected in the process.
+  std::vector<std::pair<std::string, std::string>> versions;
 };
 
 struct Recording {
@@ -151,14 +165,16 @@ struct Recording {
   std::vector<Op> ops;
   std::vector<std::string> strings;
   std::vector<Graph> graphs;
-  std::vector<Communicator> communicators;  // index = communicator number in records
+  std::vector<Communicator> communicators;  // by slot, the index that records use
   std::vector<Record> records;
-  std::vector<Count> unimplemented_calls;  // function → calls
-  std::vector<Count> warnings;             // e.g. "read of unknown bytes"
-  bool complete{};                         // closed properly; else cut off by a crash or a kill
+  std::vector<Count>
+      unimplemented_calls;      // functions without a body, and how often they were called
+  std::vector<Count> warnings;  // for example "read of unknown bytes"
+  bool complete{};              // false: the process crashed or was killed
 };
 
-// Reads rank-N.maya (and its unfinished tail, if the process died). Never trusts the bytes.
+// Reads rank-N.maya, and rank-N.maya.tail if the process was killed. The bytes are not trusted:
+// every index of the result is within its table.
 Result<Recording> read(const std::string& path);
 
 std::string_view name(Kind kind);

@@ -1,4 +1,4 @@
-// Command lines are stored and shown; credentials in them are not.
+// Removes credentials from command lines before they are stored or shown.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace maya::base {
 
 inline constexpr std::string_view mask = "***";
 
-// The words of a command with the values of credentials replaced by ***: what follows a name that
-// ends in key, token, secret, password or auth (--token X, --api-key=X, HF_TOKEN=X, token="X"),
-// passwords in URLs, and long strings that look random. Words that hold a whole command
+// Replaces credentials in the words of a command by ***. Credentials are: values of names that end
+// in key, token, secret, password or auth (--token X, --api-key=X, HF_TOKEN=X, token="X"),
+// passwords in URLs, and long strings that look random. Words that contain a whole command
 // (`bash -c "…"`) are searched too.
 std::vector<std::string> without_secrets(const std::vector<std::string>& words);
 

@@ -1,4 +1,4 @@
-// An op as one line of text: "gemm m=4096 n=4096 k=4096 a=bf16 …", and back.
+// Converts an op to one line of text ("gemm m=4096 n=4096 k=4096 a=bf16 …") and back.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace maya {
 
-// Fields that differ from a default-constructed op of the kind; `all` writes every field.
+// Writes the fields that differ from a default-constructed op of the same kind, or with `all` every
+// field.
 std::string to_text(const Work& work, bool all = false);
 
-// The inverse. Fields not named keep their defaults. The error names the bad word and lists what
-// the kind knows.
+// The inverse. Fields that are not named keep their defaults. The error names the wrong word and
+// lists the fields of the kind.
 Result<Work> parse_work(std::string_view text);
 
-// Sets one field by name: parse_work's step, also used for a CSV cell or a command-line option.
+// Sets one field by name. Used by parse_work, for cells of CSV files and for command-line options.
 Status set_field(Work& work, std::string_view key, std::string_view value);
 
 }  // namespace maya

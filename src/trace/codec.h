@@ -1,5 +1,5 @@
-// Definitions to bytes and back. Decoding trusts nothing: every read is bounded and every enum
-// checked.
+// Encodes definitions as bytes and decodes them. The decoder does not trust its input: every read
+// is bounded and every enum is checked.
 #pragma once
 
 #include <cstring>
@@ -91,7 +91,7 @@ bool decode(const char* begin, const char* end, Communicator& communicator);
 void encode(const Identity& identity, std::string& out);
 bool decode(const char* begin, const char* end, Identity& identity);
 
-// Equal works have equal keys; for interning.
+// Equal works have equal hashes. Used for interning.
 std::uint64_t hash(const Work& work, std::string_view name);
 
 }  // namespace maya::trace

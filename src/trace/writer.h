@@ -1,6 +1,7 @@
-// Writes one recording. The hot path (append) is a spin lock and a 16-byte store into a mapped
-// file: the kernel keeps what was written even if the process is killed the next moment. A full
-// megabyte is compressed and appended to the recording proper.
+// Writes one recording. The hot path (append) takes a spin lock and stores 16 bytes into a mapped
+// file, the tail. The operating system keeps these bytes even if the process is killed right after.
+// When the tail (1 MiB) is full it is compressed and appended to the recording. Safe to use from
+// several threads.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Creates PATH and PATH.tail. On failure returns why, and the writer swallows what it is given.
+  // Creates PATH and PATH.tail. If it fails, the writer ignores everything that is appended.
   Status open(const std::string& path);
   bool is_open() const { return tail_ != nullptr; }
 
@@ -39,15 +40,15 @@ class Writer {
 
   void define(format::Define what, std::uint64_t index, std::string_view payload);
 
-  // Compresses what is left, marks the recording complete and removes the tail.
+  // Compresses the rest, marks the recording as complete and removes the tail.
   void close();
-  // After fork, in the child: the files belong to the parent.
+  // To be called in the child after fork(): closes the files, which belong to the parent.
   void abandon();
-  // Moves the recording to another name (its rank became known late). A file that somebody else put
-  // under one of the names in the meantime is left alone.
+  // Moves the recording to another path, when the rank becomes known late. A file that another
+  // process created under one of the paths in the meantime is not touched.
   bool rename(const std::string& path);
   const std::string& path() const { return path_; }
-  // Why writing stopped early (full disk), empty if it did not.
+  // Why writing stopped early (a full disk); empty if it did not.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -55,11 +56,11 @@ class Writer {
     while (busy_.test_and_set(std::memory_order_acquire)) __builtin_ia32_pause();
   }
   void unlock() { busy_.clear(std::memory_order_release); }
-  void rotate();  // makes room, under the lock; on failure leaves next_ == end_
+  void rotate();  // empties the tail; called with the lock held; if it fails, next_ == end_
   bool flush_block();
-  void seal();  // the checksums of the pieces that are full
+  void seal();  // writes the checksums of full pieces
   void forget_pieces();
-  // A definition larger than the tail.
+  // Writes a definition that is larger than the tail as a block of its own.
   void define_alone(const format::DefineUnit& head, std::string_view payload, std::size_t units);
   bool write_block(const void* units, std::size_t raw);
   void stop(const std::string& why);
@@ -70,7 +71,7 @@ class Writer {
   Record* next_ = nullptr;
   Record* end_ = nullptr;
   Record* begin_ = nullptr;
-  Record* piece_end_ = nullptr;  // of the piece that is being filled
+  Record* piece_end_ = nullptr;  // end of the piece that is being filled
   format::TailHeader* tail_ = nullptr;
   int file_ = -1, tail_file_ = -1;
   std::uint64_t sequence_ = 0;
