@@ -76,7 +76,7 @@ bool computes_gradients(const Op& op) {
 }
 
 bool is_update(const trace::Recording& recording, const trace::Record& record) {
-  // session/optimizer_steps.py; behind it stands which one it is.
+  // The name of the optimizer follows.
   constexpr std::string_view source = "optimizer ";
   return record.kind == Kind::step_boundary && record.value < recording.strings.size() &&
          recording.strings[record.value].starts_with(source);
