@@ -48,7 +48,8 @@ __attribute__((constructor)) void join_at_start() { hold_run_directory(); }
 void join_run() { hold_run_directory(); }
 
 void leave_run() {
-  const char* run = std::getenv("MAYA_RUN_DIR");
+  // Not by getenv: what a template reads with it must be the same for its programs (session/start).
+  const char* run = secure_getenv("MAYA_RUN_DIR");
   struct stat lock {
   }, held{};
   if (run == nullptr || stat((std::string(run) + "/.lock").c_str(), &lock) != 0) return;

@@ -190,10 +190,8 @@ def test_a_missing_starter_is_named(tmp_path):
     copy.mkdir()
     for name in ("libexec", "catalog"):
         (copy / name).symlink_to(installed / name)
-    (copy / "lib" / "maya").mkdir(parents=True)
-    for entry in (installed / "lib" / "maya").iterdir():
-        if entry.name != "start":
-            (copy / "lib" / "maya" / entry.name).symlink_to(entry)
+    shutil.copytree(installed / "lib" / "maya", copy / "lib" / "maya", symlinks=True,
+                    ignore=shutil.ignore_patterns("start"))
     (copy / "bin").mkdir()
     shutil.copy(installed / "bin" / "maya", copy / "bin" / "maya")
     done = subprocess.run([copy / "bin" / "maya", "run", "--start", "forked", "--out", tmp_path / "run", "--", "true"],
