@@ -1,5 +1,5 @@
-# Several sources a compilation: most of the time goes into the headers that they share (a third of the time for the
-# whole tree, measured with GCC 12). Off, a change to one file compiles that file alone.
+# Several sources a compilation: most of the time goes into the headers that they share. Off, a change to one file
+# compiles that file alone.
 option(MAYA_UNITY "Compile the sources of a target in groups of eight" ON)
 function(maya_group_sources target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${MAYA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
