@@ -90,6 +90,18 @@ def test_interrupt_keeps_what_is_done_and_leaves_no_process(maya_search, tmp_pat
     assert len((maya_search.path / "log.txt").read_text().splitlines()) <= 7 and started <= 4
 
 
+def test_interrupt_while_a_trial_is_started_is_not_lost(maya_search):
+    write(maya_search.path)
+    # Python discards what a signal raises inside the functions it calls after a fork.
+    code = ("import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+            "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT));"
+            "from maya.search.__main__ import main; sys.exit(main(['space.toml', '--out', 'out', '--jobs', '1']))")
+    done = subprocess.run([sys.executable, "-c", code], cwd=maya_search.path, capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python")})
+    assert "Exception ignored" in done.stderr  # otherwise this test shows nothing
+    assert done.returncode == 130 and "finished trials are kept" in done.stderr
+
+
 def _working_directory(pid):
     try:
         return os.readlink(f"/proc/{pid}/cwd")

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace, command: list[str] | None) -> int:
             return fail(f"search: --{name} must be a positive number", 2)
     if options.list:
         return list_configurations(options, command)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends a search as Ctrl-C does
     settings = session.Settings(
         method=options.method, trials=options.trials, seconds=options.minutes * 60 if options.minutes else None,
         jobs=options.jobs, engine=options.engine, prune=not options.no_prune, seed=options.seed, out=options.out,
@@ -103,10 +103,6 @@ def run(options: argparse.Namespace, command: list[str] | None) -> int:
     if not (options.json or options.csv):
         print(f"  {result.folder}/search.html shows it; results.csv and results.json have every trial.")
     return 0 if result.best else 1
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def show(result: object, options: argparse.Namespace) -> None:

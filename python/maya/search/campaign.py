@@ -11,6 +11,7 @@ from typing import Any, Mapping, Protocol
 from maya import MayaError
 from maya.search import enumeration, fidelity, outcome, ranking, trial
 from maya.search import plan as plans
+from maya.search.interrupt import Interrupt
 from maya.search.objective import NoValue, peak_memory
 from maya.search.program import Program
 from maya.search.prune import Pruner
@@ -99,9 +100,14 @@ class Campaign:
             self._learn(record)
             self._find_recording(record)
         self.view.begin(self)
+        with Interrupt() as interrupt:
+            self._work(interrupt)
+
+    def _work(self, interrupt: Interrupt) -> None:
         try:
             while True:
                 exhausted = self._fill()
+                interrupt.check()
                 if self.engine.busy == 0 and exhausted and (self._spent() or not self._confirm()):
                     break
                 for task, result in self.engine.wait(0.5):
