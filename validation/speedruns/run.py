@@ -33,6 +33,7 @@ from compat.venv import Venvs  # noqa: E402
 FIELDS = ("date", "commit", "record", "phase", "torch", "step_ms", "low_ms", "high_ms", "steps", "found_by", "fitted",
           "unknown", "assumed", "seconds", "note")
 LATE_ITERATIONS, LATE_STEPS = 40, 2
+XFORMERS = {"2.9.0": "0.0.33.post2", "2.10.0": "0.0.34"}  # each wheel works with one torch
 
 
 def cases() -> list[dict]:
@@ -41,8 +42,10 @@ def cases() -> list[dict]:
 
 
 def environment_of(torch: str) -> Environment:
+    # FlashAttention 3: only the library with its kernels is loaded, which needs nothing else of xformers.
+    bare = [f"xformers=={XFORMERS[torch]}"] if torch in XFORMERS else []
     packages = [f"torch=={torch}", "numpy<2" if torch.startswith("2.4") else "numpy", "setuptools<81", "nvidia-ml-py"]
-    return Environment(name=f"speedruns-torch-{torch}", python="3.12", packages=packages, workloads=[])
+    return Environment(name=f"speedruns-torch-{torch}", python="3.12", packages=packages, bare=bare, workloads=[])
 
 
 def commit() -> str:
@@ -54,8 +57,13 @@ def prepare(case: dict, late: bool, options: argparse.Namespace) -> pathlib.Path
     """A folder with the script and its data, as in a checkout of the project."""
     folder = options.work / "scripts" / case["record"].replace("/", "-") / ("late" if late else "early")
     folder.mkdir(parents=True, exist_ok=True)
-    script = sources.script_of(sources.log_text(options.repository, case["log"]))
-    (folder / "train_gpt.py").write_text(sources.shortened(script, LATE_ITERATIONS) if late else script)
+    files = sources.files_of(sources.log_text(options.repository, case["log"]))
+    if late:
+        files["train_gpt.py"] = sources.shortened(files["train_gpt.py"], LATE_ITERATIONS)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    for logs in sources.log_folders(files["train_gpt.py"]):
+        (folder / logs).mkdir(parents=True, exist_ok=True)
     for place in (folder / "data", folder.parent / "data"):  # one script looks in the folder above
         if not place.exists():
             place.symlink_to(options.work / "data", target_is_directory=True)
@@ -71,7 +79,8 @@ def run(case: dict, late: bool, options: argparse.Namespace) -> dict:
     folder = prepare(case, late, options)
     out = folder / "run"
     caches = options.work / "caches" / case["torch"]
-    variables = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(options.packages),
+    packages = [*options.packages, *([str(HERE / "packages")] if case["needs"] == "flash-attention-3" else [])]
+    variables = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(packages),
                  "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"), "TRITON_CACHE_DIR": str(caches / "triton"),
                  "TORCHINDUCTOR_FX_GRAPH_CACHE": "1"}
     command = [options.maya, "run", "--cluster", "dgx-h100", "--ranks", options.ranks, "--out", str(out)]
@@ -80,10 +89,13 @@ def run(case: dict, late: bool, options: argparse.Namespace) -> dict:
     command += ["--", "torchrun", "--standalone", "--nproc_per_node=8", "train_gpt.py"]
     begin = time.monotonic()
     with (folder / "log.txt").open("w") as log:
+        started = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            code = subprocess.run(command, cwd=folder, env=variables, stdout=log, stderr=subprocess.STDOUT,
-                                  stdin=subprocess.DEVNULL, start_new_session=True, timeout=options.timeout).returncode
+            code = started.wait(options.timeout)
         except subprocess.TimeoutExpired:
+            started.terminate()  # maya run passes it on; killed itself, it would leave the script behind
+            started.wait()
             code = 124
     seconds = time.monotonic() - begin
     return row_of(case, late, out, code, seconds)

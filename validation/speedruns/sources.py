@@ -10,6 +10,8 @@ import pathlib
 import re
 import subprocess
 
+COUNT = r"num_(?:scheduled_)?iterations"
+
 
 def log_text(repository: pathlib.Path, log: str) -> str:
     """A file of the newest commit; the repository may be bare."""
@@ -23,14 +25,25 @@ def script_of(text: str) -> str:
     return parts[0] if parts[0].strip() else parts[1]
 
 
+def files_of(text: str) -> dict[str, str]:
+    """The script as train_gpt.py, and the modules of its own that later logs hold behind it, each under its name."""
+    script, *rest = re.split(r"^-{40}\n# (\w+\.py)\n-{40}\n", script_of(text), flags=re.M)
+    return {"train_gpt.py": script, **dict(zip(rest[::2], rest[1::2]))}
+
+
+def log_folders(script: str) -> list[str]:
+    """Folders that its author had made for the logs: a script makes only `logs`, and some put a folder into the name."""
+    return [f"logs/{name}" for name in re.findall(r"""^\s*run_id\b.*=\s*f["']([\w/-]+)/\{""", script, flags=re.M)]
+
+
 def iterations(script: str) -> int:
     """The number of steps that the script is written for."""
-    return int(re.search(r"^\s*num_iterations\s*(?::\s*int\s*)?=\s*(\d+)", script, flags=re.M)[1])
+    return int(re.search(rf"^\s*{COUNT}\s*(?::\s*int\s*)?=\s*(\d+)", script, flags=re.M)[1])
 
 
 def shortened(script: str, steps: int) -> str:
     """The script with another number of steps and no other change: schedules go by the share of steps that are done."""
-    return re.sub(r"^(\s*num_iterations\s*(?::\s*int\s*)?=\s*)\d+", rf"\g<1>{steps}", script, count=1, flags=re.M)
+    return re.sub(rf"^(\s*{COUNT}\s*(?::\s*int\s*)?=\s*)\d+", rf"\g<1>{steps}", script, count=1, flags=re.M)
 
 
 def step_times(text: str) -> dict[int, float]:
