@@ -61,6 +61,9 @@ struct Host {
   double memcpy_us{}, event_us{}, sync_us{}, malloc_us{}, free_us{};
   int launch_queue_depth{1024};  // launches that may be pending before the host blocks
   double pcie_gbps{};
+  int cores{64};            // of the whole machine, without hyper-threads
+  double memory_gbps{300};  // of the whole machine
+  double core_gbps{12};     // what one core draws of it
 };
 
 struct Link {  // one kind of connection

@@ -87,6 +87,7 @@ enum Flag : std::uint8_t {
   captured = 16,  // part of a graph capture (only in definitions of graphs)
   legacy = 32,    // on the legacy default stream (stream 0), which synchronizes with all blocking
                   // streams
+  threads_set = 64,  // host_gap: the program chose its number of threads (OMP_NUM_THREADS)
 };
 
 struct Record {

@@ -56,7 +56,8 @@ void each_host(S& h, F&& f) {
   f("event_us", h.event_us, Unit::us), f("sync_us", h.sync_us, Unit::us);
   f("malloc_us", h.malloc_us, Unit::us), f("free_us", h.free_us, Unit::us);
   f("launch_queue_depth", h.launch_queue_depth, Unit::count);
-  f("pcie_gbps", h.pcie_gbps, Unit::gbytes);
+  f("pcie_gbps", h.pcie_gbps, Unit::gbytes), f("cores", h.cores, Unit::count);
+  f("memory_gbps", h.memory_gbps, Unit::gbytes), f("core_gbps", h.core_gbps, Unit::gbytes);
 }
 
 // The keys of the cluster itself. `gpu` and `host` are names in files and tables in overrides.

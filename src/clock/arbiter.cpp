@@ -12,6 +12,8 @@ constexpr std::int64_t millisecond = 1'000'000;
 
 bool runs(State state) { return state == State::running || state == State::woken; }
 
+bool has_helper(Waits waits) { return waits == Waits::in_kernel || waits == Waits::for_lock; }
+
 }  // namespace
 
 Arbiter::Arbiter(Domain& domain) : domain_(domain), last_progress_(real_ns()) {
@@ -60,7 +62,9 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
   const State state = place.state.load();
   const std::int64_t time = place.time.load();
   // It began to wait after the earliest deadline was looked for.
-  if (state == State::waiting && place.deadline.load() < deadline) return Finding::earlier;
+  if (state == State::waiting && place.deadline.load() < deadline &&
+      place.waits.load() != Waits::spinning)
+    return Finding::earlier;
   if (state == State::called && sight.what != Sight::What::gone) {
     if (place.waits.load() != Waits::for_lock || sight.turns == known.called_turns)
       return Finding::earlier;  // it says itself when it goes on
@@ -116,7 +120,8 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
   domain_.reached(place.deadline.load());
   place.time.store(place.deadline.load());
   State waiting = State::waiting;
-  const bool by_helper = place.waits.load() != Waits::on_word;
+  const bool by_helper = has_helper(place.waits.load());
+  if (place.waits.load() == Waits::for_device) hurry_spinners(place.deadline.load());
   known_[index].called_turns = known_[index].turns;
   if (!place.state.compare_exchange_strong(waiting, by_helper ? State::called : State::running))
     return;
@@ -133,21 +138,38 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
   last_progress_ = real_ns();
 }
 
+void Arbiter::hurry_spinners(std::int64_t time) {
+  constexpr std::int64_t soon = 2'000;
+  domain_.header().device_done = time;
+  for (std::uint32_t i = 0; i < known_.size(); ++i) {
+    Place& place = domain_.place(i);
+    // Should it go on by itself meanwhile, it only asks once more.
+    if (place.state.load() == State::waiting && place.waits.load() == Waits::spinning)
+      place.deadline.store(time + soon);
+  }
+}
+
 bool Arbiter::step() {
   // Whoever joins while we look is not looked at: then all is looked at again.
   const std::uint32_t joins = domain_.joins();
   const std::uint32_t count = domain_.places();
   known_.resize(std::max<std::size_t>(known_.size(), count));
-  std::uint32_t first = nobody;
-  std::int64_t deadline = INT64_MAX, reached = INT64_MAX;
+  std::uint32_t first = nobody, spinner = nobody;
+  std::int64_t deadline = INT64_MAX, reached = INT64_MAX, asks = INT64_MAX;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Place& place = domain_.place(i);
     const State state = place.state.load();
     known_[i].looked = false;
     const std::int64_t until = place.deadline.load();
-    if (state == State::waiting && until < deadline) deadline = until, first = i;
+    if (state == State::waiting && place.waits.load() == Waits::spinning) {
+      if (until < asks) asks = until, spinner = i;
+    } else if (state == State::waiting && until < deadline) {
+      deadline = until, first = i;
+    }
     if (runs(state)) reached = std::min(reached, place.time.load());
   }
+  const bool device = first != nobody && domain_.place(first).waits.load() == Waits::for_device;
+  if (asks < deadline && !device) deadline = asks, first = spinner;
   if (first == nobody) return false;
   bool held = false;
   std::int64_t cpu = 0;

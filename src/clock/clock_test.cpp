@@ -109,6 +109,39 @@ TEST_F(Clock, AThreadAtWorkIsWaitedFor) {
   EXPECT_GE(woke_after.load(), 29 * ms);
 }
 
+// One thread waits for its device and then says so; another one asks again and again whether it
+// has.
+TEST_F(Clock, WhoeverSpinsAsksAgainWhenTheDeviceIsDone) {
+  start_arbiter();
+  std::atomic<bool> joined{}, done{};
+  std::thread worker([&] {
+    Place& place = join();
+    joined = true;
+    EXPECT_TRUE(domain_->sleep(place, 0, 15 * ms, Waits::for_device));
+    done = true;
+    domain_->leave(place);
+  });
+  while (!joined) system_call(SYS_sched_yield);
+  Place& place = join();
+  int rounds = 0;
+  while (!done) {
+    const std::int64_t now = place.time.load();
+    EXPECT_TRUE(domain_->sleep(place, now, now + ms / 10, Waits::spinning));
+    ++rounds;
+  }
+  worker.join();
+  EXPECT_LT(rounds, 20);  // 150 in steps of their own
+  EXPECT_GE(place.time.load(), 15 * ms);
+  EXPECT_LT(place.time.load(), 17 * ms);
+}
+
+TEST_F(Clock, AThreadThatSpinsAloneGoesOnInStepsOfItsOwn) {
+  start_arbiter();
+  Place& place = join();
+  EXPECT_TRUE(domain_->sleep(place, 0, ms, Waits::spinning));
+  EXPECT_EQ(place.time.load(), ms);
+}
+
 TEST_F(Clock, AThreadThatSleepsInTheKernelDoesNotHoldTime) {
   start_arbiter();
   int ends[2];

@@ -182,10 +182,10 @@ void Domain::end_wait(Place& place) {
 
 bool Domain::arbiter_lives() const { return real_ns() - header_->arbiter_beat.load() < 5 * second; }
 
-bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline) {
+bool Domain::sleep(Place& place, std::int64_t now, std::int64_t deadline, Waits waits) {
   if (deadline <= now) return true;
   const std::uint32_t word = place.word.load();
-  begin_wait(place, now, deadline, Waits::on_word);
+  begin_wait(place, now, deadline, waits);
   const std::int64_t began = real_ns();
   for (;;) {
     const long answer = futex_wait(place.word, word, second / 2);

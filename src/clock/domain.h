@@ -29,9 +29,11 @@ enum class State : std::uint32_t {
 
 // How a thread learns that its wait is over.
 enum class Waits : std::uint32_t {
-  on_word,    // sleeps on its word
-  in_kernel,  // in the kernel, for something else too: a helper thread of its process wakes it
-  for_lock,   // as in_kernel, and has to get a lock before it can go on: others have to run first
+  on_word,     // sleeps on its word
+  in_kernel,   // in the kernel, for something else too: a helper thread of its process wakes it
+  for_lock,    // as in_kernel, and has to get a lock before it can go on: others have to run first
+  for_device,  // as on_word, until its device is done
+  spinning,    // as on_word, to ask again then: what it asks for, somebody else has to do
 };
 
 // One thread.
@@ -85,7 +87,7 @@ class Domain {
 
   // Waits until `deadline`. Returns true when it has come; false when the thread was interrupted by
   // a signal or, for waits that end otherwise too, by end_wait.
-  bool sleep(Place& place, std::int64_t now, std::int64_t deadline);
+  bool sleep(Place& place, std::int64_t now, std::int64_t deadline, Waits waits = Waits::on_word);
   void begin_wait(Place& place, std::int64_t now, std::int64_t deadline, Waits waits);
   bool ended(const Place& place) const { return place.state.load() != State::waiting; }
   void end_wait(Place& place);  // the thread goes on by itself
@@ -151,6 +153,7 @@ struct Domain::Header {
   std::atomic<std::uint32_t> news_waiters, arrivals;
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;
+  std::atomic<std::int64_t> device_done;  // the last time that a wait for a device ended
 };
 
 }  // namespace maya::clock

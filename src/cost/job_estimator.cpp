@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/attention_model.h"
+
 namespace maya::cost {
 
 JobEstimator::JobEstimator(const estimate::Estimator& alone, const catalog::Cluster& cluster)
-    : alone_(alone), peak_tflops_(cluster.gpu.peak_tflops) {
+    : alone_(alone), memory_gbps_(cluster.gpu.memory_gbps), peak_tflops_(cluster.gpu.peak_tflops) {
   auto number = [&](const char* key, double fallback) {
     const auto it = cluster.extra.find(key);
     return it == cluster.extra.end() ? fallback : it->second;
@@ -43,13 +45,20 @@ double JobEstimator::cool(DType type, double tflops) const {
   return over <= 1 ? 1 : std::pow(over, yield_);
 }
 
+double JobEstimator::keys_from_memory_ns(const Work& work) const {
+  const auto* w = std::get_if<Attention>(&work);
+  if (!w || memory_gbps_ <= 0 || !estimate::is_decoding(*w) || w->window > 0) return 0;
+  return bytes_moved(work) / memory_gbps_;
+}
+
 double JobEstimator::longer(const Work& work, const estimate::Estimate& alone) const {
   const bool product = std::holds_alternative<Gemm>(work);
   // Attention of older models is at its level in jobs: it was fitted to long runs.
   const bool attention = alone.cool && std::holds_alternative<Attention>(work);
-  if ((!product && !attention) || alone.ns <= 0) return 1;
   // What somebody measured on the user's own GPU stands.
-  if (alone.origin == estimate::Origin::measured) return 1;
+  if (alone.ns <= 0 || alone.origin == estimate::Origin::measured) return 1;
+  if (const double least = keys_from_memory_ns(work); least > alone.ns) return least / alone.ns;
+  if (!product && !attention) return 1;
   const DType type = arithmetic(work);
   if (bytes(type) > 2) return 1;
   const double tflops = flops(work) / alone.ns / 1e3;

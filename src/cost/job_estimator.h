@@ -9,6 +9,10 @@
 // sustains within jobs: its watts over the energy of a FLOP. What runs below that rate takes what
 // it takes alone. Models of older measurements are at the level of jobs already, except where jobs
 // of minutes were seen to be slower.
+//
+// Tables of decoding attention were taken with the same keys again and again; those that fit into
+// the L2 were read from there (an L40S reads 81 MB at twice its memory's bandwidth). In an engine
+// all weights pass through the cache between two uses of a context, so keys come from memory.
 #pragma once
 
 #include <map>
@@ -36,10 +40,12 @@ class JobEstimator final : public estimate::Estimator {
   DType arithmetic(const Work& work) const;
   double older(DType type, double tflops) const;
   double cool(DType type, double tflops) const;
+  double keys_from_memory_ns(const Work& work) const;
 
   double products_{1};
   double limit_tflops_{};  // of 16-bit work within a job; 0: not known
   double yield_{1};
+  double memory_gbps_{};
   std::map<DType, double> peak_tflops_;
 };
 

@@ -55,6 +55,24 @@ TEST(JobEstimator, ProductsNearTheirPeakTakeLongerWithinAJob) {
   EXPECT_EQ(within(op, 2.2e6, false, Origin::measured), 1);
 }
 
+TEST(JobEstimator, ContextsComeFromMemory) {
+  catalog::Cluster c = cluster();
+  c.gpu.memory_gbps = 1000;
+  Attention w;
+  w.batch = 16, w.heads = 32, w.kv_heads = 8, w.seq_q = 1, w.seq_k = 1240;
+  w.head_dim = w.head_dim_v = 128, w.dtype = DType::bf16;
+  const double keys_ns = 16 * 1240 * 8 * 128 * 2 * 2 / 1000.0;  // 81 us
+  auto in_job = [&](double ns, estimate::Origin origin) {
+    const Fixed alone({ns, ns, ns, origin, true});
+    return JobEstimator(alone, c)({w, "", {}}).ns;
+  };
+  EXPECT_NEAR(in_job(40e3, estimate::Origin::fitted), keys_ns, 0.01 * keys_ns);
+  EXPECT_EQ(in_job(100e3, estimate::Origin::fitted), 100e3);
+  EXPECT_EQ(in_job(40e3, estimate::Origin::measured), 40e3);
+  w.seq_q = 1240, c.gpu.memory_gbps = 1;  // a prompt: its keys were just computed
+  EXPECT_EQ(in_job(1e6, estimate::Origin::fitted), 1e6);
+}
+
 TEST(JobEstimator, NarrowerTypesAreHeldToTheSameShareOfTheirPeak) {
   catalog::Cluster c = cluster();
   c.gpu.peak_tflops[DType::f8e4m3] = 2000;

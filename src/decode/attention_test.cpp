@@ -81,6 +81,36 @@ TEST(Attention, Flash2CountsTheKeysInUse) {
   expect_the_three(call.raw(p).values(lengths).grid(1, 3, 32).work<Attention>());
 }
 
+// A batch of single tokens: vLLM hands over the four heads that share a key as rows of one head,
+// and no starts of sequences.
+TEST(Attention, Flash2CountsTheKeysOfSingleTokens) {
+  std::vector<std::byte> p(480);
+  put<std::int32_t>(p, 96, 8), put<std::int32_t>(p, 100, 8), put<std::int32_t>(p, 104, 1);
+  std::int32_t dims[] = {3, 4, 32768, 0, 128, 128, 32768, 128, 0, 12};
+  for (int i = 0; i < 10; ++i) put(p, 176 + 4 * i, dims[i]);
+  put(p, 216, 0.088388f), put(p, 220, 0.088388f * 1.442695f);
+  put(p, 248, keys_at);
+  Call call(
+      "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, "
+      "cutlass::bfloat16_t, Flash_kernel_traits<128, 64, 128, 4, cutlass::bfloat16_t> >, false, "
+      "false, false, false, true, false, true, false>(flash::Flash_fwd_params)");
+  auto w = call.raw(p).values(lengths).grid(1, 3, 8).work<Attention>();
+  EXPECT_EQ(w.batch, 3);
+  EXPECT_EQ(w.heads, 32);
+  EXPECT_EQ(w.kv_heads, 8);
+  EXPECT_EQ(w.seq_q, 1);
+  EXPECT_NEAR(static_cast<double>(w.seq_k), (7000 + 500 + 150) / 3.0, 16);
+  // The kernel that combines the parts has the same struct, and the next layer reads the lists.
+  Call combine(
+      "void flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, "
+      "false, false, cutlass::bfloat16_t, Flash_kernel_traits<128, 64, 128, 4, "
+      "cutlass::bfloat16_t> >, 4, 1, true>(flash::Flash_fwd_params)");
+  const Decoded d = combine.raw(p).values(lengths).extents(everywhere).grid(24).decode();
+  ASSERT_FALSE(d.accesses.empty());
+  for (const Access& access : d.accesses)
+    EXPECT_TRUE(access.address != keys_at || !access.write) << access.address;
+}
+
 TEST(Attention, Flash3CountsTheKeysInUseOfPages) {
   std::vector<std::byte> p(800);
   const std::int32_t q[] = {52, 128, 32, 1}, k[] = {16, 128, 8, 4096};

@@ -44,6 +44,8 @@ struct Launch {
   // Known host copy of device bytes [address, address+size) or null when unknown (see
   // values/known_bytes.h).
   const void* (*known)(std::uint64_t address, std::uint64_t size){};
+  // False: no byte of the range is known. May be null, and may say true too often.
+  bool (*possible)(std::uint64_t address, std::uint64_t size){};
 };
 
 // What a launch touches, for the tracking of known values. Families fill what they are sure of.
@@ -61,6 +63,7 @@ struct Decoded {
   std::vector<Access> accesses;  // empty: unknown
   Semantics semantics;
   bool recognised{true};  // false: OtherKernel fallback
+  int ranks{};            // of a kernel in which ranks wait for each other: how many
 };
 
 class Decoder {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "decode/decode.h"
-#include "decode/peer_reduce.h"
 
 namespace maya::decode {
 namespace {
@@ -127,13 +126,33 @@ TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
   int rank = 1, packs = 5120;
   void* arguments[] = {&address, &signals, &address, &address, &rank, &packs};
   const auto decoder = prepare(kernel);
-  EXPECT_EQ(meeting_ranks(kernel.demangled), 2);
   const Decoded d =
       decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
   const auto& work = std::get<Collective>(d.op.work);
   EXPECT_EQ(work.kind, CollectiveKind::all_reduce);
   EXPECT_EQ(work.bytes, 5120 * 16);
   EXPECT_EQ(work.dtype, DType::bf16);
+  EXPECT_EQ(d.ranks, 2);
+}
+
+TEST(Engine, CollectivesOfSymmetricMemory) {
+  const Decoded reduce = decode(
+      "void (anonymous namespace)::one_shot_all_reduce_kernel<c10::BFloat16, 16, "
+      "4>(c10::BFloat16**, c10::BFloat16*, c10::BFloat16*, unsigned long, unsigned long, unsigned "
+      "int**, unsigned long, unsigned long)",
+      8,
+      {pointer, pointer, pointer, Parameter(0L), Parameter(1000L), pointer, Parameter(1L),
+       Parameter(4L)});
+  EXPECT_EQ(std::get<Collective>(reduce.op.work).kind, CollectiveKind::all_reduce);
+  EXPECT_EQ(std::get<Collective>(reduce.op.work).bytes, 2000);
+  EXPECT_EQ(reduce.ranks, 4);
+  const Decoded gather = decode(
+      "void (anonymous namespace)::multimem_all_gather_kernel<16>(char*, char*, unsigned long, "
+      "unsigned int**, unsigned long, unsigned long)",
+      8, {pointer, pointer, Parameter(4096L), pointer, Parameter(0L), Parameter(8L)});
+  EXPECT_EQ(std::get<Collective>(gather.op.work).kind, CollectiveKind::all_gather);
+  EXPECT_EQ(std::get<Collective>(gather.op.work).bytes, 8 * 4096);
+  EXPECT_EQ(gather.ranks, 8);
 }
 
 TEST(FlashInfer, NormActivationAndRotary) {

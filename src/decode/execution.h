@@ -26,14 +26,23 @@ struct Effects {
   // Something was written somewhere behind these addresses.
   std::vector<std::uint64_t> behind;
   std::uint64_t steps{};  // instructions that were run
+  // Lines of memory whose bytes before the launch were looked at, in order; whether the effects
+  // follow from the arguments and those bytes alone.
+  static constexpr std::uint64_t line_bytes = 64;
+  std::vector<std::uint64_t> lines_read;
+  // Wider areas of memory that it read from and in which nothing was known, in order.
+  static constexpr std::uint64_t area_bytes = 1 << 21;
+  std::vector<std::uint64_t> unknown_areas;
+  bool repeatable{};
 };
 
 // A decoder that can run its kernel.
 class Executable {
  public:
   virtual ~Executable() = default;
-  // False: what the launch writes cannot be told, and `effects` is not to be used.
-  virtual bool execute(const Launch& launch, Effects& effects) const = 0;
+  // Null: what the launch writes cannot be told. Else its effects: `space`, or those of an equal
+  // launch before, which are valid until the next call.
+  virtual const Effects* execute(const Launch& launch, Effects& space) const = 0;
 };
 
 }  // namespace maya::decode

@@ -79,11 +79,18 @@ class Flash2 : public Decoder {
       s.head_dim = head_dim;
       d.recognised = launch.arguments == nullptr;
     }
+    // Also the kernel that combines the parts of a split context is given the whole struct.
+    if (s.cu_q || paged(s)) writes_all_but(launch, {s.cu_q, s.cu_k, s.behind[0], s.behind[1]}, d);
     std::int64_t seq_q = s.seq_q, seq_k = s.seq_k;
-    if (auto used = in_use(a, s))
+    if (auto used = in_use(a, s)) {
       s.batch = used->batch, seq_q = used->seq_q, seq_k = used->seq_k;
-    else if (s.cu_q)
+      // Rows that are heads: the same work as one row for each of the heads, and said so.
+      if (!s.cu_q && !causal && s.heads == s.kv_heads) s.heads *= seq_q, seq_q = 1;
+    } else if (paged(s) && part == Part::forward && launch.known != nullptr) {
+      d.recognised = false;  // the longest context that the engine allows says little of this one
+    } else if (s.cu_q) {
       varlen(a, s, seq_q, seq_k);
+    }
     if (part == Part::forward || part == Part::backward) {
       Attention work;
       work.batch = s.batch;
@@ -100,7 +107,6 @@ class Flash2 : public Decoder {
       work.direction = part == Part::forward ? Direction::forward : Direction::backward;
       work.kernel = AttentionKernel::flash2;
       d.op.work = work;
-      if (s.cu_q) writes_all_but(launch, {s.cu_q, s.cu_k, s.behind[0], s.behind[1]}, d);
       return d;
     }
     Pointwise work;
@@ -125,6 +131,11 @@ class Flash2 : public Decoder {
 
  private:
   mutable std::atomic<std::int32_t> dims_at{-1};
+
+  // The keys in use are listed by sequence: they lie in pages.
+  bool paged(const FlashSizes& s) const {
+    return (part == Part::forward || part == Part::combine) && (s.behind[0] || s.behind[1]);
+  }
 
   static bool plausible(const Arguments& a, std::size_t at, bool knew, int head_dim,
                         FlashSizes& s) {
@@ -193,10 +204,20 @@ class Flash2 : public Decoder {
   // Engines keep keys in pages and say how many of them each sequence uses.
   std::optional<Lengths> in_use(const Arguments& a, const FlashSizes& s) const {
     const Launch& launch = a.launch();
-    if (!s.cu_q || launch.known == nullptr || part != Part::forward) return std::nullopt;
+    if (launch.known == nullptr || part != Part::forward) return std::nullopt;
     const auto count = static_cast<std::uint64_t>(s.batch);
-    const auto* starts = static_cast<const std::int32_t*>(launch.known(s.cu_q, (count + 1) * 4));
-    if (starts == nullptr || starts[0] != 0) return std::nullopt;
+    // Without starts every sequence has the same number of rows: single tokens, whose heads that
+    // share a key are taken for rows of one head.
+    std::vector<std::int32_t> even;
+    const std::int32_t* starts = nullptr;
+    if (s.cu_q) {
+      starts = static_cast<const std::int32_t*>(launch.known(s.cu_q, (count + 1) * 4));
+      if (starts == nullptr || starts[0] != 0) return std::nullopt;
+    } else {
+      for (std::int64_t i = 0; i <= s.batch; ++i)
+        even.push_back(static_cast<std::int32_t>(i * s.seq_q));
+      starts = even.data();
+    }
     for (std::uint64_t address : s.behind) {
       if (address < 0x10000) continue;
       const auto* keys = static_cast<const std::int32_t*>(launch.known(address, count * 4));

@@ -21,12 +21,14 @@ std::vector<Value> parameter_roots(const Program& program, const Launch& launch)
   return arguments;
 }
 
-Machine::Machine(const Program& program, const Launch& launch, std::uint64_t budget)
+Machine::Machine(const Program& program, const Launch& launch, std::uint64_t budget,
+                 const Scout* scout)
     : program_(program),
       launch_(launch),
       arguments_(parameter_roots(program, launch)),
       thread_(program, launch, arguments_, most_steps),
       global_(launch),
+      scout_(scout != nullptr && scout->helps() ? scout : nullptr),
       budget_(budget) {
   thread_.counts_ = &ignored_;
 }
@@ -96,10 +98,11 @@ bool Machine::run_block(std::uint32_t block) {
   shared_.reset(std::min<std::uint64_t>(program_.shared_bytes + g.shared_bytes, 1 << 20));
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    lane.registers.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
     lane.place = {i % g.block[0], i / g.block[0] % g.block[1], i / g.block[0] / g.block[1]};
     lane.at = 0;
-    lane.where = Where::running;
+    lane.where = scout_ && silent(lane) ? Where::done : Where::running;
+    if (lane.where == Where::running)
+      lane.registers.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
   }
   for (;;) {
     for (Lane& lane : lanes_)
@@ -124,6 +127,42 @@ bool Machine::run_block(std::uint32_t block) {
       }
     if (!any) return true;
   }
+}
+
+bool Machine::silent(const Lane& lane) {
+  thread_.thread_ = lane.place;
+  scouted_.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
+  thread_.registers_.swap(scouted_);
+  const auto& code = program_.code;
+  bool silent = false;
+  for (std::size_t at = scout_->next(0);;) {
+    if (at >= code.size()) {
+      silent = true;
+      break;
+    }
+    if (++steps_ > most_steps) break;
+    const Instruction& in = code[at];
+    bool certain = true;
+    if (in.predicate >= 0) {
+      const Value& p = thread_.registers_[static_cast<std::size_t>(in.predicate)];
+      certain = p.known;
+      if (certain && ((p.bits & 1) != 0) == in.predicate_negated) {
+        at = scout_->next(at + 1);
+        continue;
+      }
+    }
+    if (in.code == Code::store_global) break;
+    if (in.code == Code::branch || in.code == Code::exit) {
+      silent = certain && in.code == Code::exit;
+      if (!certain || silent || in.target < 0) break;
+      at = scout_->next(static_cast<std::size_t>(in.target));
+      continue;
+    }
+    if (!step(in, certain)) break;
+    at = scout_->next(at + 1);
+  }
+  thread_.registers_.swap(scouted_);
+  return silent;
 }
 
 bool Machine::run_lane(Lane& lane) {

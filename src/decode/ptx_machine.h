@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decode/ptx_memory.h"
+#include "decode/ptx_scout.h"
 
 namespace maya::decode::ptx {
 
@@ -28,8 +29,10 @@ std::vector<Value> parameter_roots(const Program& program, const Launch& launch)
 
 class Machine {
  public:
-  // `budget`: instructions for those blocks of a large launch that are run.
-  Machine(const Program& program, const Launch& launch, std::uint64_t budget = most_steps);
+  // `budget`: instructions for those blocks of a large launch that are run; `scout`: of this
+  // program, if it helps.
+  Machine(const Program& program, const Launch& launch, std::uint64_t budget = most_steps,
+          const Scout* scout = nullptr);
   bool run(Effects& effects);
 
  private:
@@ -49,6 +52,8 @@ class Machine {
   void forget_outputs();
   bool run_block(std::uint32_t block);
   bool run_lane(Lane& lane);
+  // Whether the thread is sure to store nothing.
+  bool silent(const Lane& lane);
   // One instruction that needs no other thread; false: the run has no result.
   bool step(const Instruction& in, bool certain);
   bool load(const Instruction& in, bool certain);
@@ -74,6 +79,8 @@ class Machine {
   GlobalMemory global_;
   SharedMemory shared_;
   std::vector<Lane> lanes_;
+  const Scout* scout_;
+  std::vector<Value> scouted_;
   std::uint32_t block_{};
   std::uint64_t budget_, steps_{};
   bool meets_blocks_{};  // blocks look at what others wrote

@@ -29,6 +29,12 @@ const void* known(std::uint64_t address, std::uint64_t bytes) {
   return it->second.data() + offset;
 }
 
+bool possible(std::uint64_t address, std::uint64_t bytes) {
+  return std::any_of(known_memory.begin(), known_memory.end(), [&](const auto& stretch) {
+    return stretch.first < address + bytes && address < stretch.first + stretch.second.size();
+  });
+}
+
 class SmallLaunch {
  public:
   // The body of a kernel with four pointers in %rd1 to %rd4 and one number in %r1.
@@ -66,10 +72,21 @@ class SmallLaunch {
     kernel_.parameter_sizes = {8, 8, 8, 8, 4};
     Geometry geometry{{grid_, 1, 1}, {block_, 1, 1}};
     geometry.shared_bytes = 1024;
-    Launch launch{&kernel_, geometry, pointers.data(), extent, known};
+    Launch launch{&kernel_, geometry, pointers.data(), extent, known, possible};
     effects_ = {};
-    return Machine(*program_, launch).run(effects_);
+    const bool good = Machine(*program_, launch).run(effects_);
+    // Threads that store nothing may be left out: nobody sees a difference.
+    const Scout scout(*program_);
+    Effects scouted;
+    EXPECT_EQ(Machine(*program_, launch, 48000000, &scout).run(scouted), good);
+    if (effects_.steps < 1000000) {  // all of it was run
+      EXPECT_EQ(scouted.data, effects_.data);
+      EXPECT_EQ(scouted.ranges.size(), effects_.ranges.size());
+    }
+    scouted_steps_ = scouted.steps;
+    return good;
   }
+  std::uint64_t scouted_steps() const { return scouted_steps_; }
 
   // What the launch wrote there; empty: not known (or not written).
   template <class T>
@@ -96,6 +113,7 @@ class SmallLaunch {
   std::vector<std::uint64_t> values_;
   std::unique_ptr<Program> program_;
   Effects effects_;
+  std::uint64_t scouted_steps_{};
 };
 
 constexpr const char* own_place = R"(
@@ -124,6 +142,20 @@ TEST(PtxMachine, GathersByKnownIndices) {
   EXPECT_FALSE(run.wrote<std::int32_t>(2, 3));
   EXPECT_TRUE(run.can_know().stores);
   EXPECT_FALSE(run.can_know().own_values);
+}
+
+TEST(PtxMachine, ThreadsThatStoreNothingAreLeftAtThat) {
+  std::string work;
+  for (int i = 0; i < 40; ++i) work += "mad.lo.s32 %r6, %r6, 3, %r5;\n";
+  SmallLaunch run(std::string(own_place) + R"(
+    setp.lt.s32 %p1, %r5, %r1;
+    mov.u32 %r6, 1;
+  )" + work + "@%p1 st.global.u32 [%rd13], %r6;");
+  run.number(2).threads(2, 128);
+  ASSERT_TRUE(run.go());
+  EXPECT_TRUE(run.wrote<std::int32_t>(2, 1));
+  EXPECT_FALSE(run.wrote<std::int32_t>(2, 2));
+  EXPECT_LT(3 * run.scouted_steps(), run.effects().steps);
 }
 
 TEST(PtxMachine, UnknownInputsGiveUnknownOutputsAndKnownOnesBesideThem) {
@@ -352,6 +384,19 @@ TEST(PtxMachine, BytesAndShifts) {
 TEST(PtxMachine, EndsWithoutAResultWhenItWouldTakeTooLong) {
   EXPECT_FALSE(SmallLaunch("LOOP: bra LOOP;").go());
   EXPECT_FALSE(SmallLaunch("mov.u64 %rd9, 64; st.global.u32 [%rd9], 1;").go());
+}
+
+TEST(PtxMachine, ReadsWhereNothingIsKnownAreNotedByArea) {
+  SmallLaunch launch(R"(
+    ld.global.u32 %r2, [%rd1];
+    ld.global.u32 %r3, [%rd3];
+    st.global.u32 [%rd2], %r2;)");
+  launch.tensor<std::uint32_t>(0, std::vector<std::uint32_t>(16, 5)).threads(1, 1);
+  ASSERT_TRUE(launch.go());
+  EXPECT_EQ(launch.wrote<std::uint32_t>(1, 0), 5u);
+  EXPECT_EQ(launch.effects().lines_read, (std::vector{base / Effects::line_bytes}));
+  EXPECT_EQ(launch.effects().unknown_areas, (std::vector{(base + 2 * each) / Effects::area_bytes}));
+  EXPECT_TRUE(launch.effects().repeatable);
 }
 
 }  // namespace

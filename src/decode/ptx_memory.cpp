@@ -5,6 +5,53 @@
 
 namespace maya::decode::ptx {
 
+// Kernels that pick elements out of a large unknown tensor would fill the list of lines.
+bool GlobalMemory::in_unknown_area(std::uint64_t address, int bytes) {
+  const std::uint64_t area = address / Effects::area_bytes;
+  if ((address + static_cast<std::uint64_t>(bytes) - 1) / Effects::area_bytes != area) return false;
+  auto [at, fresh] = areas_.try_emplace(area, false);
+  if (fresh)
+    at->second = launch_.possible != nullptr &&
+                 !launch_.possible(area * Effects::area_bytes, Effects::area_bytes);
+  return at->second;
+}
+
+void GlobalMemory::note_read(std::uint64_t address, int bytes) {
+  const std::uint64_t first = address / line_bytes;
+  const std::uint64_t last = (address + static_cast<std::uint64_t>(bytes) - 1) / line_bytes;
+  if (too_many_reads_) return;
+  for (std::uint64_t line = first; line <= last; ++line)
+    if (reads_.empty() || reads_.back() != line) reads_.push_back(line);
+  if (reads_.size() < most_reads) return;
+  sort_reads();
+  too_many_reads_ = reads_.size() > most_reads / 2;
+}
+
+void GlobalMemory::sort_reads() {
+  std::sort(reads_.begin(), reads_.end());
+  reads_.erase(std::unique(reads_.begin(), reads_.end()), reads_.end());
+}
+
+bool GlobalMemory::owned(std::uint64_t address, std::uint64_t bytes) {
+  if (address >= owned_from_ && address < owned_to_ && bytes <= owned_to_ - address) return true;
+  const std::uint64_t extent = launch_.extent ? launch_.extent(address) : 0;
+  if (extent < bytes) return false;
+  owned_from_ = address, owned_to_ = address + extent;
+  return true;
+}
+
+const void* GlobalMemory::known_before(std::uint64_t address, int bytes) {
+  if (!launch_.known) return nullptr;
+  const auto count = static_cast<std::uint64_t>(bytes);
+  const std::uint64_t line = address / line_bytes, place = address % line_bytes;
+  if (place + count > line_bytes) return launch_.known(address, count);
+  if (line != known_line_) {
+    known_line_ = line;
+    known_bytes_ = static_cast<const std::byte*>(launch_.known(line * line_bytes, line_bytes));
+  }
+  return known_bytes_ != nullptr ? known_bytes_ + place : launch_.known(address, count);
+}
+
 Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, bool atomic) {
   Value v;
   if (bytes > 8 || blurred(address, bytes)) return v;
@@ -14,8 +61,9 @@ Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, 
     touched = line != lines_.end() && (line->second.written >> ((address + i) % line_bytes) & 1);
   }
   if (!touched) {
-    const void* from =
-        launch_.known ? launch_.known(address, static_cast<std::uint64_t>(bytes)) : nullptr;
+    if (in_unknown_area(address, bytes)) return v;
+    note_read(address, bytes);
+    const void* from = known_before(address, bytes);
     if (from == nullptr) return v;
     std::memcpy(&v.bits, from, static_cast<std::size_t>(bytes));
     v.known = true;
@@ -33,7 +81,8 @@ Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, 
       if (!atomic && writer != block + 1 && !waited) return v;
       out[i] = line.data[place];
     } else {
-      const void* from = launch_.known ? launch_.known(at, 1) : nullptr;
+      note_read(at, 1);
+      const void* from = known_before(at, 1);
       if (from == nullptr) return v;
       std::memcpy(&out[i], from, 1);
     }
@@ -45,7 +94,7 @@ Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, 
 
 bool GlobalMemory::store(std::uint64_t address, int bytes, const Value& value,
                          std::uint32_t block) {
-  if (!launch_.extent || launch_.extent(address) < static_cast<std::uint64_t>(bytes)) return false;
+  if (!owned(address, static_cast<std::uint64_t>(bytes))) return false;
   const bool known = value.known && bytes <= 8;
   wrote_known_ |= known;
   for (int i = 0; i < bytes; ++i) {
@@ -84,7 +133,7 @@ bool GlobalMemory::blurred(std::uint64_t address, int bytes) const {
   });
 }
 
-void GlobalMemory::effects(Effects& to) const {
+void GlobalMemory::effects(Effects& to) {
   std::vector<std::uint64_t> order;
   order.reserve(lines_.size());
   for (const auto& [number, line] : lines_) order.push_back(number);
@@ -102,6 +151,13 @@ void GlobalMemory::effects(Effects& to) const {
       if (known) to.data.push_back(line.data[place]);
     }
   }
+  sort_reads();
+  to.lines_read = std::move(reads_);
+  for (const auto& [area, unknown] : areas_)
+    if (unknown) to.unknown_areas.push_back(area);
+  std::sort(to.unknown_areas.begin(), to.unknown_areas.end());
+  // What is blurred depends on which bytes around it are known.
+  to.repeatable = behind_.empty() && !too_many_reads_;
   to.behind = behind_;
   to.behind.insert(to.behind.end(), forgotten_.begin(), forgotten_.end());
 }

@@ -32,10 +32,16 @@ class GlobalMemory {
   void forget(std::uint64_t address);
 
   bool wrote_known() const { return wrote_known_; }
-  void effects(Effects& to) const;
+  // Once, at the end.
+  void effects(Effects& to);
 
  private:
-  static constexpr std::uint64_t line_bytes = 64, word = 4;
+  static constexpr std::uint64_t line_bytes = Effects::line_bytes, word = 4;
+  // Notes that the bytes there were looked at as they were before the launch.
+  void note_read(std::uint64_t address, int bytes);
+  // Nothing was known anywhere around the address before the launch.
+  bool in_unknown_area(std::uint64_t address, int bytes);
+  void sort_reads();
   static constexpr std::uint32_t several = ~std::uint32_t{0};
   struct Line {
     std::array<std::byte, line_bytes> data{};
@@ -43,10 +49,20 @@ class GlobalMemory {
     std::array<std::uint32_t, line_bytes / word> writer{};  // block + 1
   };
   bool blurred(std::uint64_t address, int bytes) const;
+  // Both remember the last answer: neighbouring threads touch neighbouring bytes.
+  bool owned(std::uint64_t address, std::uint64_t bytes);
+  const void* known_before(std::uint64_t address, int bytes);
 
   const Launch& launch_;
   std::unordered_map<std::uint64_t, Line> lines_;
   std::vector<std::uint64_t> behind_, forgotten_;
+  static constexpr std::size_t most_reads = 1 << 20;
+  std::vector<std::uint64_t> reads_;  // lines, some of them several times
+  bool too_many_reads_{};
+  std::unordered_map<std::uint64_t, bool> areas_;  // read from; whether nothing in it was known
+  std::uint64_t owned_from_{}, owned_to_{};
+  std::uint64_t known_line_{~std::uint64_t{0}};
+  const std::byte* known_bytes_{};
   std::uint32_t ordered_{};
   bool wrote_known_{};
 };

@@ -8,6 +8,7 @@
 #include "decode/execution.h"
 #include "decode/ptx.h"
 #include "decode/ptx_machine.h"
+#include "decode/repeats.h"
 #include "decode/rule.h"
 #include "decode/triton_cache.h"
 
@@ -18,26 +19,30 @@ class FromPtx : public Decoder, public Executable {
  public:
   std::unique_ptr<ptx::Program> program;
   ptx::Knowable knowable;
+  ptx::Scout scout;
   std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
   // Bytes behind each parameter that decided branches of the launches so far: part of the key.
   mutable std::vector<std::uint64_t> steered_by;
+  mutable Repeats repeats;
   mutable std::uint64_t spent{};   // instructions that were run
-  mutable std::uint64_t wasted{};  // launches in a row that cost much and told nothing
+  mutable std::uint64_t wasted{};  // instructions of launches in a row that told nothing
 
   // The limits go by instructions, not by time, so that every run of a program knows the same.
-  bool execute(const Launch& launch, Effects& effects) const override {
-    constexpr std::uint64_t costly = 1'000'000, in_vain = 3;
+  const Effects* execute(const Launch& launch, Effects& space) const override {
+    // Some kernels fail a few times while an engine warms up on values that nobody knows; one that
+    // costs half a million instructions in every step (an embedding of unknown tokens) must not be
+    // tried for ever.
+    constexpr std::uint64_t in_vain = 20'000'000;
     constexpr std::uint64_t generous = 40'000'000, frugal = 10'000'000, enough = 1'000'000'000;
-    if (!knowable.stores || wasted == in_vain) return false;
+    if (!knowable.stores || wasted > in_vain) return nullptr;
+    if (const Effects* before = repeats.find(launch)) return before;
     const std::uint64_t budget = spent < enough ? generous : frugal;
-    const bool good = ptx::Machine(*program, launch, budget).run(effects);
-    spent += effects.steps;
-    if (good)
-      wasted = 0;
-    else if (effects.steps > costly)
-      ++wasted;
-    return good;
+    const bool good = ptx::Machine(*program, launch, budget, &scout).run(space);
+    spent += space.steps;
+    wasted = good ? 0 : wasted + space.steps;
+    if (good) repeats.keep(launch, space);
+    return good ? &space : nullptr;
   }
 
   // Kernels that write values of their own, constants and places, into small tensors.
@@ -183,6 +188,7 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
           d->narrow.push_back({static_cast<std::uint8_t>(i), 0, kernel.parameter_sizes[i]});
       }
       d->knowable = ptx::knowable(*program);
+      if (d->knowable.stores) d->scout = ptx::Scout(*program);
       d->program = std::move(program);
       return d;
     }

@@ -179,7 +179,7 @@ void Memory::give_physical(int device, std::uint64_t bytes) {
   devices_[static_cast<std::size_t>(device)].large -= round_up(bytes, page);
 }
 
-std::optional<Allocation> Memory::map(std::uint64_t address, std::uint64_t bytes) {
+std::optional<Allocation> Memory::map(std::uint64_t address, std::uint64_t bytes, bool elsewhere) {
   std::lock_guard guard(mutex_);
   auto it = reservations_.upper_bound(address);
   if (it == reservations_.begin()) return std::nullopt;
@@ -191,7 +191,15 @@ std::optional<Allocation> Memory::map(std::uint64_t address, std::uint64_t bytes
     const Allocation& before = std::prev(next)->second;
     if (before.address + before.bytes > address) return std::nullopt;
   }
-  return enter(address, bytes, MemoryKind::mapped, device_of(address));
+  Allocation& made = enter(address, bytes, MemoryKind::mapped, device_of(address));
+  made.elsewhere = elsewhere;
+  return made;
+}
+
+bool Memory::apart(std::uint64_t a, std::uint64_t b) const {
+  if (device_of(a) != device_of(b)) return true;
+  const auto first = find(a), second = find(b);
+  return (first && first->elsewhere) || (second && second->elsewhere);
 }
 
 std::optional<Allocation> Memory::unmap(std::uint64_t address) {
@@ -207,7 +215,7 @@ std::uint64_t Memory::alias(int device, std::uint64_t bytes) {
   std::lock_guard guard(mutex_);
   std::uint64_t address =
       take_addresses(devices_[static_cast<std::size_t>(device)], charged(bytes), page);
-  if (address != 0) enter(address, bytes, MemoryKind::context, device);
+  if (address != 0) enter(address, bytes, MemoryKind::context, device).elsewhere = true;
   return address;
 }
 

@@ -26,6 +26,7 @@ struct Allocation {
   MemoryKind kind{};
   std::uint32_t id{};
   int device{};
+  bool elsewhere{};  // another process's or another device's memory under an address of ours
 };
 
 class Memory {
@@ -47,7 +48,7 @@ class Memory {
   bool unreserve(std::uint64_t address, std::uint64_t bytes);
   bool take_physical(int device, std::uint64_t bytes);
   void give_physical(int device, std::uint64_t bytes);
-  std::optional<Allocation> map(std::uint64_t address, std::uint64_t bytes);
+  std::optional<Allocation> map(std::uint64_t address, std::uint64_t bytes, bool elsewhere);
   std::optional<Allocation> unmap(std::uint64_t address);
   // Another process's memory under an address of ours (IPC); not accounted here.
   std::uint64_t alias(int device, std::uint64_t bytes);
@@ -61,6 +62,8 @@ class Memory {
   int device_of(std::uint64_t address) const {
     return static_cast<int>((address - base_) / stride_);
   }
+  // Whether it takes a link between GPUs to get from one address to the other.
+  bool apart(std::uint64_t a, std::uint64_t b) const;
   std::uint64_t base() const { return base_; }
   std::uint64_t span() const { return span_; }
 

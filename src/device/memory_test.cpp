@@ -63,9 +63,10 @@ TEST(Memory, MapsPhysicalMemoryIntoReservations) {
   EXPECT_EQ(memory.used(0), 0u);
   ASSERT_TRUE(memory.take_physical(0, 8 * Memory::page));
   EXPECT_FALSE(memory.take_physical(0, 3 * Memory::page));
-  ASSERT_TRUE(memory.map(base, 8 * Memory::page));
-  EXPECT_FALSE(memory.map(base + Memory::page, Memory::page)) << "overlaps a mapping";
-  EXPECT_FALSE(memory.map(base + 99 * Memory::page, 2 * Memory::page)) << "leaves the reservation";
+  ASSERT_TRUE(memory.map(base, 8 * Memory::page, false));
+  EXPECT_FALSE(memory.map(base + Memory::page, Memory::page, false)) << "overlaps a mapping";
+  EXPECT_FALSE(memory.map(base + 99 * Memory::page, 2 * Memory::page, false))
+      << "leaves the reservation";
   EXPECT_FALSE(memory.release(base)) << "cudaFree does not unmap";
   ASSERT_TRUE(memory.unmap(base));
   memory.give_physical(0, 8 * Memory::page);

@@ -6,6 +6,10 @@
 #include "estimate/power.h"
 
 namespace maya::estimate {
+bool is_decoding(const Attention& w) {
+  constexpr std::int64_t most_queries = 16;  // more are a prompt
+  return w.direction == Direction::forward && w.seq_q <= most_queries && w.seq_k > w.seq_q;
+}
 
 double attention_time(const Chip& chip, const Attention& w, const AttentionParams& p) {
   const bool backward = w.direction != Direction::forward;
@@ -36,6 +40,17 @@ double attention_time(const Chip& chip, const Attention& w, const AttentionParam
       rate / chip.sms * efficiency * sustained_share(chip, w.dtype, rate * efficiency);
   const double products = backward ? 2.5 : 1;
   const double per_key = 2 * p.block_q * (head_k + head_v) * products / rate_sm;
+  if (is_decoding(w)) {
+    const double shared =
+        std::max(1.0, static_cast<double>(w.heads) /
+                          static_cast<double>(std::max<std::int64_t>(1, w.kv_heads)));
+    const double blocks = heads / shared * std::ceil(q * shared / p.decode_rows);
+    const double one = per_key / p.block_q * p.decode_rows;
+    const double spread = std::min(chip.sms, blocks * std::ceil(keys / p.block_k));
+    const double arithmetic = one * keys * blocks / spread;
+    const double streamed = bytes_moved(w) / (chip.dram * p.decode_dram);
+    return p.floor_ns + p.decode_start_ns + std::max(arithmetic, streamed);
+  }
   const double start = backward ? p.start_backward : p.start;
   const double blocks = heads * std::ceil(q / p.block_q);
   const double slots = chip.sms * p.per_sm;

@@ -213,6 +213,8 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   // emplace: a value from the user's --set has priority.
   if (const double speed = recorded_speed(**catalog, run->file, run->notes); speed > 0)
     cluster->extra.emplace("host.recorded_speed", speed);
+  const int on_node = std::min<int>(identity.world_size, std::max(1, cluster->gpus_per_node));
+  cluster->extra.emplace("host.ranks", std::max(1, on_node));
   if (Status status = check_size(directory, *cluster, identity.world_size); !status)
     return status.error();
   if (run->file.stopped) collate::cut_to_common_steps(run->recordings);

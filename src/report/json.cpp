@@ -33,12 +33,8 @@ Json step_json(const std::optional<StepTime>& step) {
   if (!step) return nullptr;
   Json each = Json::array();
   for (double ms : step->each_ms) each.push_back(tidy(ms));
-  return {{"ms", tidy(step->ms)},
-          {"low_ms", tidy(step->low_ms)},
-          {"high_ms", tidy(step->high_ms)},
-          {"count", step->count},
-          {"found_by", step->found_by},
-          {"each_ms", std::move(each)}};
+  return {{"ms", tidy(step->ms)}, {"low_ms", tidy(step->low_ms)}, {"high_ms", tidy(step->high_ms)},
+          {"count", step->count}, {"found_by", step->found_by},   {"each_ms", std::move(each)}};
 }
 
 Json out_of_memory_json(const std::optional<OutOfMemory>& oom) {
@@ -187,7 +183,8 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
     for (const auto& [key, value] : settings.items())
       p.settings.emplace_back(base::visible(key), value.get<std::string>());
     if (const auto& step = json.at("step"); !step.is_null())
-      p.step = StepTime{step.at("ms"), step.at("low_ms"), step.at("high_ms"), step.at("count"),
+      p.step = StepTime{step.at("ms"),       step.at("low_ms"),
+                        step.at("high_ms"),  step.at("count"),
                         step.at("found_by"), step.value("each_ms", std::vector<double>{})};
     if (json.contains("no_step") && json["no_step"].is_string()) p.no_step = json["no_step"];
     const auto& parts = json.at("breakdown_ms");

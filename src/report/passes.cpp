@@ -70,6 +70,9 @@ std::map<std::uint16_t, std::int64_t> forward_reductions(const job::Job& job,
                 if (call->kind != CollectiveKind::all_reduce &&
                     call->kind != CollectiveKind::reduce_scatter)
                   return;
+                // Activations are added. Averages, also as sums of scaled values, are of gradients,
+                // which a loss computed in chunks has before the forward pass seems over.
+                if (call->reduce != ReduceOp::sum) return;
                 std::int64_t& most = found[record.aux];
                 most = std::max(most, call->bytes);
               });

@@ -122,6 +122,22 @@ TEST(Throughput, RanksThatReduceActivationsShareTheirTokens) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2048 * 2) << "two ways of data parallelism";
 }
 
+// A loss computed in chunks reduces gradients of the output layer before the backward pass begins.
+TEST(Throughput, RanksThatAverageGradientsDoNotShareTheirTokens) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  const std::uint16_t data = r.communicator(1, {0, 1, 2, 3});
+  r.thread(program);
+  launch(r, Gather{2048, 2 * width, vocabulary, DType::u8}, "vectorized_gather_kernel");
+  launch(r, product(vocabulary, 2048, width));
+  Collective average{CollectiveKind::reduce_scatter, std::int64_t{1} << 28};
+  average.reduce = ReduceOp::other;  // NCCL's sum of scaled values
+  r.add(trace::Kind::collective, r.op({average, "ncclReduceScatter"}), data);
+  launch(r, product(width, 2048, vocabulary));
+  measure(job, r, {0, 1, 2, 3});
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2048 * 4);
+}
+
 TEST(Throughput, PipelineWithLookupInTheFirstAndOutputInTheLastStage) {
   job::Job job = empty_job();
   RecordingBuilder first, last;

@@ -104,7 +104,101 @@ def write_ids_of_absent_roots(kind):
     getattr(c10d, kind).__init__ = made
 
 
+kept_stores = []  # torch's C++ code holds them, which does not keep their Python part alive
+
+
+def number_behind(key):
+    stem = key.rstrip("0123456789")
+    return stem, key[len(stem):]
+
+
+class Group:
+    """Who is who in a group: places are counted within the group, ranks in the job."""
+
+    def __init__(self, ranks, rank):
+        self.size, self.own = len(ranks), str(ranks.index(rank))
+        self.absent = {str(place) for place, member in enumerate(ranks) if member not in running}
+
+    def comes_last(self, count):
+        return count == self.size - len(self.absent)
+
+
+def answering_store(module, store, ranks, rank):
+    """A store in which absent members say what this one says.
+
+    Members of a group exchange data through keys that end in their number (`…/3`): each writes its own and waits for
+    the others (symmetric memory exchanges its handles so). A key that ends in the number of an absent member has the
+    value that this member wrote to its own variant of the key. A group that was split off has the store of the group
+    it came from, with its name in front of the keys.
+    """
+    whole, said = Group(ranks, rank), {}
+
+    def group_of(key):
+        world = module._world
+        for group, name in list(world.pg_names.items()):
+            if key.startswith(f"{name}/") and group in world.pg_group_ranks:
+                return Group(list(world.pg_group_ranks[group]), rank)
+        return whole
+
+    def answer(key):
+        stem, number = number_behind(key)
+        return said.get(stem) if number in group_of(key).absent else None
+
+    class Answering(c10d.Store):
+        def set(self, key, value):
+            stem, number = number_behind(key)
+            if number and number == group_of(key).own:
+                said[stem] = value.encode() if isinstance(value, str) else bytes(value)
+            store.set(key, value)
+
+        def get(self, key):
+            value = answer(key)
+            return store.get(key) if value is None or store.check([key]) else value
+
+        def wait(self, keys, *timeout):
+            keys = [key for key in keys if answer(key) is None]
+            if keys:
+                store.wait(keys, *timeout)
+
+        def check(self, keys):
+            keys = [key for key in keys if answer(key) is None]
+            return not keys or store.check(keys)
+
+        def add(self, key, amount):
+            """torch's barrier counts its members: the last one that runs is the last one."""
+            count, group = store.add(key, amount), group_of(key)
+            return group.size if key.endswith("/num_members") and group.comes_last(count) else count
+
+        def multi_get(self, keys):
+            return [self.get(key) for key in keys]
+
+    for name in ("append", "compare_set", "delete_key", "has_extended_api", "multi_set", "num_keys", "set_timeout"):
+        if hasattr(store, name):
+            setattr(Answering, name, functools.partial(getattr(store, name)))
+    made = Answering()
+    kept_stores.append(made)
+    return made
+
+
+def answer_in_groups(module):
+    make = c10d.ProcessGroup.__init__
+
+    @functools.wraps(make, assigned=("__name__", "__doc__"), updated=())
+    def made(self, *values, **named):
+        if len(values) == 3 and isinstance(values[0], c10d.Store):
+            store, rank, size = values
+            ranks = ranks_of_group(size)
+            if ranks is not None and not running.issuperset(ranks) and ranks[rank] in running:
+                values = (answering_store(module, store, ranks, ranks[rank]), rank, size)
+        make(self, *values, **named)
+
+    c10d.ProcessGroup.__init__ = made
+    # An absent member seems to have this one's device, which torch takes for a mistake otherwise.
+    os.environ.setdefault("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1")
+
+
 def prepare_store(module):
+    answer_in_groups(module)
     wait_for_nobody()
     serve_in_place_of_rank_0()
     count_those_that_run(module)

@@ -4,6 +4,7 @@
 
 #include "session/calls.h"
 #include "session/host_memory.h"
+#include "values/constant.h"
 
 namespace maya::session {
 namespace {
@@ -104,9 +105,12 @@ void fill_rows(void* to, std::uint64_t pitch, unsigned value, std::uint32_t elem
     char* row = static_cast<char*>(to) + y * pitch;
     if (on_device(target)) {
       // Large fills are gradients and buffers: nobody looks, and zero is what unknown bytes read
-      // as.
+      // as. Those between are masks, or nobody looks.
       if (width <= s.settings.value_limit / 16)
         s.values.fill(address(row), &value, element, width);
+      else if (width <= s.settings.integer_limit() && (element == 1 || value == 0))
+        s.values.promise(address(row), width,
+                         std::make_shared<values::Constant>(static_cast<std::uint8_t>(value)));
       else
         s.values.forget(address(row), width);
     } else {
@@ -141,7 +145,7 @@ int copy(const Area& a, void* stream_handle, bool async) {
   bool pageable = to == Where::pageable || from == Where::pageable;
   op.pinned = !pageable;
   if (on_device(to) && on_device(from)) {
-    bool peer = s.memory.device_of(address(a.to)) != s.memory.device_of(address(a.from));
+    const bool peer = s.memory.apart(address(a.to), address(a.from));
     op.direction = peer ? CopyDirection::peer : CopyDirection::device;
   } else if (on_device(to)) {
     op.direction = CopyDirection::host_to_device;

@@ -23,6 +23,17 @@ void write_host(std::uint64_t address, const std::byte* from, std::uint64_t byte
     std::memset(reinterpret_cast<void*>(address), 0, bytes);
 }
 
+// A launch that is repeated mostly finds the values that it wrote before.
+bool holds(std::uint64_t address, const std::byte* data, std::uint64_t bytes) {
+  const void* there = state().values.known(address, bytes);
+  return there != nullptr && std::memcmp(there, data, bytes) == 0;
+}
+
+void forget_if_known(std::uint64_t address, std::uint64_t bytes) {
+  State& s = state();
+  if (s.values.possible_in(address, bytes)) s.values.forget(address, bytes);
+}
+
 }  // namespace
 
 std::uint64_t reachable(std::uint64_t address) {
@@ -35,6 +46,12 @@ const void* known_at(std::uint64_t address, std::uint64_t bytes) {
   if (s.memory.owns(address)) return s.values.known(address, bytes);
   return pinned_from(address) >= bytes && bytes > 0 ? reinterpret_cast<const void*>(address)
                                                     : nullptr;
+}
+
+bool possible_at(std::uint64_t address, std::uint64_t bytes) {
+  State& s = state();
+  // Pinned memory may begin anywhere in a range of the host, and all of it is known.
+  return !s.memory.owns(address) || s.values.possible_in(address, bytes);
 }
 
 bool meets_host_memory(const Function& function, void* const* arguments) {
@@ -71,18 +88,21 @@ void forget_behind_tables(const Function& function, void* const* arguments) {
 
 bool run_on_values(const Function& function, const decode::Launch& launch) {
   const auto* executable = dynamic_cast<const decode::Executable*>(function.decoder.get());
-  decode::Effects effects;
-  if (executable == nullptr || !executable->execute(launch, effects)) return false;
+  if (executable == nullptr) return false;
+  decode::Effects space;
+  const decode::Effects* written = executable->execute(launch, space);
+  if (written == nullptr) return false;
+  const decode::Effects& effects = *written;
   State& s = state();
   for (std::uint64_t address : effects.behind) s.values.forget_from(address);
   for (const auto& range : effects.ranges) {
     const std::byte* from = range.known ? effects.data.data() + range.data : nullptr;
     if (!s.memory.owns(range.address))
       write_host(range.address, from, range.bytes);
-    else if (from != nullptr && range.bytes <= s.settings.value_limit)
+    else if (from == nullptr || range.bytes > s.settings.value_limit)
+      forget_if_known(range.address, range.bytes);
+    else if (!holds(range.address, from, range.bytes))
       s.values.store(range.address, from, range.bytes);
-    else
-      s.values.forget(range.address, range.bytes);
   }
   return true;
 }

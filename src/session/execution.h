@@ -14,6 +14,7 @@ std::uint64_t reachable(std::uint64_t address);
 
 // The bytes there if they are known. Those of the host are.
 const void* known_at(std::uint64_t address, std::uint64_t bytes);
+bool possible_at(std::uint64_t address, std::uint64_t bytes);
 
 // Whether some argument of a launch leads to pinned memory of the host.
 bool meets_host_memory(const Function& function, void* const* arguments);

@@ -2,11 +2,13 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
 
 #include "clock/system_call.h"
+#include "session/parallel_work.h"
 #include "session/session.h"
 
 namespace maya::session {
@@ -25,7 +27,8 @@ long voluntary_switches() {
 const std::uint64_t start_ticks = HostClock::ticks();
 const std::uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
 std::atomic<std::uint16_t> next_thread{0};
-std::atomic<std::uint64_t> inside_ticks{0};  // of all threads, while measuring
+constexpr std::uint64_t divided_work = 500'000;  // ns; dividing less is not worth a thread's while
+std::atomic<std::uint64_t> inside_ticks{0};      // of all threads, while measuring
 
 }  // namespace
 
@@ -57,9 +60,14 @@ void HostClock::calibrate(double ns_per_tick) {
   ns_per_tick_q32_ = static_cast<std::uint64_t>(ns_per_tick * 4294967296.0);
 }
 
+void HostClock::anchor(std::uint64_t cpu_ns, std::uint64_t now) {
+  add_caller_time(cpu_ns - std::min(cpu_ns, anchor_cpu_ns_));
+  anchor_cpu_ns_ = cpu_ns;
+  anchor_ticks_ = now;
+}
+
 void HostClock::reanchor() {
-  anchor_cpu_ns_ = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  anchor_ticks_ = ticks();
+  anchor(clock_ns(CLOCK_THREAD_CPUTIME_ID), ticks());
   anchor_switches_ = voluntary_switches();
   anchored_ = true;
 }
@@ -89,8 +97,8 @@ void HostClock::long_enter(std::uint64_t now) {
     if (switches != anchor_switches_) resumed_ = slept_ = true;
     anchor_switches_ = switches;
   }
-  anchor_cpu_ns_ = cpu;
-  anchor_ticks_ = now;
+  anchor(cpu, now);
+  if (worked > divided_work) parallel_ns_ += claim_parallel_work(worked);
 }
 
 HostClock& host_clock() {

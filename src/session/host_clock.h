@@ -33,10 +33,13 @@ class HostClock {
     if (measuring_) [[unlikely]]
       count_inside();
   }
-  // Host time since the last record, in nanoseconds, and whether the thread had been asleep.
-  std::uint64_t take(bool& resumed) {
+  // Host time since the last record, in nanoseconds, whether the thread had been asleep, and for
+  // how much of the time other threads worked with it (session/parallel_work.h).
+  std::uint64_t take(bool& resumed, std::uint64_t& parallel_ns) {
     resumed = resumed_;
     resumed_ = false;
+    parallel_ns = parallel_ns_;
+    parallel_ns_ = 0;
     std::uint64_t ticks = pending_;
     pending_ = 0;
     return to_ns(ticks);
@@ -71,6 +74,7 @@ class HostClock {
       long_enter(now);
   }
   void long_enter(std::uint64_t now);
+  void anchor(std::uint64_t cpu_ns, std::uint64_t now);
   void count_inside() const;
   // Ticks, some 80 µs: less than a time slice, so whoever was preempted in a gap was away for
   // longer.
@@ -81,7 +85,7 @@ class HostClock {
   int depth_ = 0;
   bool resumed_ = false, slept_ = false;
   std::uint64_t entered_ = 0, last_exit_ = 0, pending_ = 0, worked_ = 0;
-  std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0;
+  std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0, parallel_ns_ = 0;
   long anchor_switches_ = 0;
   bool anchored_ = false;
 };

@@ -8,7 +8,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "decode/peer_reduce.h"
 #include "session/calls.h"
 #include "session/execution.h"
 #include "session/launch_lock.h"
@@ -148,11 +147,32 @@ bool writes_anywhere(const decode::Decoded& decoded) {
   return decoded.semantics.kind == values::Semantics::Kind::unknown && decoded.accesses.empty();
 }
 
+// Chooses, counts or moves by integers. What is computed element by element is followed as a
+// formula where it is large (values/formula.h).
+bool chooses(const values::Semantics& s) {
+  using Kind = values::Semantics::Kind;
+  switch (s.kind) {
+    case Kind::reduce:
+    case Kind::scan:
+    case Kind::histogram:
+    case Kind::sort:
+    case Kind::topk:
+    case Kind::gather:
+    case Kind::scatter:
+      return std::any_of(s.outputs.begin(), s.outputs.end(),
+                         [](const auto& output) { return is_integer(output.dtype); });
+    default:
+      return false;
+  }
+}
+
 void apply_values(const Function& function, const decode::Decoded& decoded,
                   void* const* arguments) {
   State& s = state();
   if (decoded.semantics.kind != values::Semantics::Kind::unknown) {
-    if (compute(decoded.semantics, s.values, s.settings.value_limit) == values::Answer::whole_mask)
+    const std::uint64_t limit =
+        chooses(decoded.semantics) ? s.settings.integer_limit() : s.settings.value_limit;
+    if (compute(decoded.semantics, s.values, limit) == values::Answer::whole_mask)
       s.recorder.warning("boolean masks of unknown values (treated as all true)");
     return;
   }
@@ -270,7 +290,7 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
                            bool runs) {
   State& s = state();
   LaunchLock::Hold hold(launch_lock());
-  decode::Launch launch{&function.kernel, geometry, arguments, &reachable, &known_at};
+  decode::Launch launch{&function.kernel, geometry, arguments, &reachable, &known_at, &possible_at};
   std::byte key[256];
   std::size_t key_bytes = function.decoder->key(launch, key, sizeof key);
   std::uint64_t hash = hash_bytes(reinterpret_cast<const std::byte*>(&geometry),
@@ -310,8 +330,8 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   decoded.op.geometry.shared_bytes += function.code.static_shared;
   dump(function, geometry, arguments, decoded);
   std::uint32_t op = s.recorder.op(decoded.op);
-  if (std::holds_alternative<Collective>(decoded.op.work)) [[unlikely]]
-    meetings().add(op, decode::meeting_ranks(function.kernel.demangled));
+  if (decoded.ranks > 1) [[unlikely]]
+    meetings().add(op, decoded.ranks);
   auto writes = find_writes(function, decoded, arguments);
   add_seen(function, hash, op, decoded, writes);
   return op;

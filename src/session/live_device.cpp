@@ -58,7 +58,7 @@ struct LiveDevice {
   struct Draw {
     double memory{}, power{};  // see clock/device_load.h
   };
-  std::vector<Draw> draws;  // by op
+  std::vector<Draw> draws;   // by op
   std::int64_t accounted{};  // when that was last told to monitors
 
   // How near an op runs to the memory's bandwidth, and to the rate at which the board draws all it
@@ -319,7 +319,7 @@ void live_call(const trace::Record& record, const trace::Record* wide, std::int6
   }
   thread_spends(cost);
   if (time_domain != nullptr) thread_did_work();
-  if (over > now + cost || now > thread_now()) thread_sleeps_until(over);
+  if (over > now + cost || now > thread_now()) thread_sleeps_until(over, clock::Waits::for_device);
 }
 
 std::int64_t live_event_time(std::uint32_t event, bool wait) {
@@ -338,7 +338,7 @@ bool live_event_done(std::uint32_t event) {
     const std::int64_t time = d->model->event_time(event);
     if (time == -2 || (time >= 0 && time <= now)) return true;
   }
-  thread_spins();
+  thread_spins(false);
   return false;
 }
 
@@ -350,7 +350,7 @@ bool live_stream_done(std::uint16_t stream) {
     d->model->advance(now);
     if (d->model->stream_done(stream, now)) return true;
   }
-  thread_spins();
+  thread_spins(false);
   return false;
 }
 

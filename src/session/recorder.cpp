@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include "session/host_clock.h"
 #include "session/live_device.h"
 #include "session/membership.h"
+#include "session/parallel_work.h"
 #include "session/places.h"
 #include "trace/codec.h"
 
@@ -151,10 +154,17 @@ void Recorder::abandon() {
 
 std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) {
   bool resumed = false;
-  std::uint64_t host = host_clock().take(resumed);
-  if (host > 0xffffffffULL) [[unlikely]] {
-    writer_.append(trace::Record{trace::Kind::host_gap, 0, thread, 0, 0, 0,
-                                 static_cast<std::uint32_t>(host / 1000)});
+  std::uint64_t parallel = 0, host = host_clock().take(resumed, parallel);
+  // Where time is virtual, the clock has counted already.
+  if (host > 0xffffffffULL || (parallel > 0 && !device_is_live())) [[unlikely]] {
+    const double share =
+        static_cast<double>(parallel) / static_cast<double>(std::max(host, parallel));
+    writer_.append(trace::Record{
+        trace::Kind::host_gap,
+        team().set ? std::uint8_t{trace::Flag::threads_set} : std::uint8_t{0}, thread, 0,
+        parallel > 0 ? team().threads : std::uint16_t{0},
+        static_cast<std::uint16_t>(std::lround(share * 0xffff)),
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(host / 1000, UINT32_MAX))});
     host %= 1000;
   }
   if (resumed) flags |= trace::Flag::resumed;

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -90,16 +89,17 @@ int map_memory(std::uint64_t address, std::uint64_t bytes, void* handle) {
   Physical* physical = find(handle);
   if (physical == nullptr || bytes == 0) return code::invalid_value;
   State& s = state();
-  auto allocation = s.memory.map(address, bytes);
+  const bool ours = physical->device != no_device;
+  auto allocation = s.memory.map(address, bytes, !ours);
   if (!allocation) return code::invalid_value;
   ++physical->references;  // a mapping keeps the memory alive after cuMemRelease
   {
     std::lock_guard guard(mapping_mutex);
     mappings[address] = physical;
   }
-  s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(MemoryKind::mapped),
-                         bytes, allocation->id,
-                         static_cast<std::uint16_t>(std::max(0, physical->device)));
+  if (ours)
+    s.recorder.record_wide(trace::Kind::allocate, static_cast<std::uint32_t>(MemoryKind::mapped),
+                           bytes, allocation->id, static_cast<std::uint16_t>(physical->device));
   return code::success;
 }
 
@@ -111,8 +111,9 @@ int unmap_memory(std::uint64_t address, std::uint64_t bytes) {
     if (!allocation) return code::invalid_value;
     s.values.forget(address, allocation->bytes);
     madvise(reinterpret_cast<void*>(address), allocation->bytes, MADV_DONTNEED);
-    s.recorder.record_wide(trace::Kind::release, static_cast<std::uint32_t>(MemoryKind::mapped),
-                           allocation->bytes, allocation->id);
+    if (!allocation->elsewhere)
+      s.recorder.record_wide(trace::Kind::release, static_cast<std::uint32_t>(MemoryKind::mapped),
+                             allocation->bytes, allocation->id);
     Physical* physical = nullptr;
     {
       std::lock_guard guard(mapping_mutex);

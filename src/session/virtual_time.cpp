@@ -33,6 +33,7 @@ struct ThreadTime {
   std::int64_t asked{};   // what the thread had worked when thread_worked was last called
   std::int64_t read{};    // latest time that the program was told
   std::int64_t spins_began{}, last_spin{};
+  bool asks_device{};  // it spins on its device, too
   std::uint32_t spins{};
   bool outside{};
   ~ThreadTime() {
@@ -283,14 +284,14 @@ bool profiler_calibrations(Calibration& begin, Calibration& end) {
   return end.time > begin.time;
 }
 
-bool thread_sleeps_until(std::int64_t deadline) {
+bool thread_sleeps_until(std::int64_t deadline, clock::Waits waits) {
   const std::int64_t now = thread_now();
   if (deadline <= now) return true;
   if (own.place == nullptr) {
     if (time_domain == nullptr) clock::pause_ns(deadline - now);
     return true;
   }
-  const bool came = time_domain->sleep(*own.place, now, deadline);
+  const bool came = time_domain->sleep(*own.place, now, deadline, waits);
   thread_woke(came);
   return came;
 }
@@ -308,15 +309,24 @@ void thread_woke(bool by_time) {
   publish(std::max(reached, time));
 }
 
-void thread_spins() {
+void thread_spins(bool for_others) {
   constexpr std::int64_t close = 100'000;  // rounds further apart do something in between
   constexpr std::uint32_t rounds = 8;
   const std::int64_t now = thread_now();
-  if (now - own.last_spin > close) own.spins = 0, own.spins_began = now;
+  if (now - own.last_spin > close) own.spins = 0;
+  if (own.spins == 0) own.spins_began = now, own.asks_device = false;
   own.last_spin = now;
+  own.asks_device |= !for_others;
+  for_others = !own.asks_device;
   if (++own.spins <= rounds) return;
-  constexpr std::int64_t shortest = 2'000, longest = 1'000'000;
-  thread_sleeps_until(now + std::clamp((now - own.spins_began) / 8, shortest, longest));
+  std::int64_t since = own.spins_began;
+  if (for_others && time_domain != nullptr)
+    since = std::clamp(time_domain->header().device_done.load(), since, now);
+  // Whoever has waited for seconds (while another process compiles) need not ask every millisecond.
+  constexpr std::int64_t shortest = 2'000, usual = 1'000'000;
+  const std::int64_t waited = now - since, longest = std::max(usual, waited / 64);
+  thread_sleeps_until(now + std::clamp(waited / 8, shortest, longest),
+                      for_others ? clock::Waits::spinning : clock::Waits::on_word);
   own.last_spin = thread_now();
 }
 

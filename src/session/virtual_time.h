@@ -37,12 +37,13 @@ std::int64_t thread_reads();
 // The program read a clock: see Calibration in observation.h.
 void notice_calibration(std::int64_t time);
 // Waits until the job has come to `time`. False: a signal came first.
-bool thread_sleeps_until(std::int64_t time);
+bool thread_sleeps_until(std::int64_t time, clock::Waits waits = clock::Waits::on_word);
 // After a wait: its deadline came, or another thread ended it.
 void thread_woke(bool by_time);
 // The caller asks again and again for something that is not there: after a few rounds that is
-// waiting, and time goes on in small steps.
-void thread_spins();
+// waiting, and time goes on in small steps. `for_others`: it is not the device that it asks, so
+// that another thread has to act first (clock/arbiter.h).
+void thread_spins(bool for_others = true);
 void thread_did_work();  // … and this was no such round
 
 // The caller has made a process, or is one that is about to become another program: it takes part

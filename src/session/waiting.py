@@ -12,7 +12,7 @@ STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 
 def of_library(frame):
     path = frame.f_code.co_filename
-    return path.startswith((TORCH, "<frozen")) or (path.startswith(STANDARD) and "site-packages" not in path)
+    return path.startswith((TORCH, "<frozen", "<maya>")) or (path.startswith(STANDARD) and "site-packages" not in path)
 
 
 def arguments(frame):

@@ -20,6 +20,19 @@ bool Model::memory_bound(const Work& work) {
          !std::holds_alternative<TritonKernel>(work);
 }
 
+// Parallel work is taken to be limited by memory bandwidth once its threads use all of it: so are
+// optimizers on the CPU, which have the most of it.
+std::uint64_t Model::gap_ns(const trace::Record& gap) const {
+  const double own = static_cast<double>(gap.value) * 1000 + gap.host_ns;
+  const int threads = gap.stream;
+  if (gap.aux == 0 || threads < 2) return static_cast<std::uint64_t>(own);
+  const double parallel = own * gap.aux / 0xffff;
+  const bool set = (gap.flags & trace::threads_set) != 0;
+  const double wanted = set ? threads : cores_per_rank;
+  const double used = std::max(1.0, std::min({wanted, cores_per_rank, fed_cores_per_rank}));
+  return static_cast<std::uint64_t>(own - parallel + parallel * threads / used);
+}
+
 Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   auto extra = [&](const char* key, double standard) {
     auto it = cluster.extra.find(key);
@@ -32,6 +45,10 @@ Model Model::from(const catalog::Cluster& cluster, const Options& options) {
   Model m;
   const catalog::Host& host = cluster.host;
   m.host_scale = extra("host.recorded_speed", 1) / (host.speed > 0 ? host.speed : 1);
+  const double ranks = std::max(1.0, extra("host.ranks", std::max(1, cluster.gpus_per_node)));
+  m.cores_per_rank = std::max(1.0, host.cores / ranks);
+  if (host.core_gbps > 0 && host.memory_gbps > 0)
+    m.fed_cores_per_rank = std::max(1.0, host.memory_gbps / host.core_gbps / ranks);
   auto cost = [&](Kind kind, double us) { m.call_ns[static_cast<std::size_t>(kind)] = ns(us); };
   for (Kind kind :
        {Kind::launch, Kind::fill, Kind::collective, Kind::point_to_point, Kind::host_function})

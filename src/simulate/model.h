@@ -18,7 +18,10 @@ inline constexpr std::uint32_t one_shift = 16;
 inline constexpr std::uint32_t one = 1u << one_shift;
 
 struct Model {
-  double host_scale{1};                    // recorded host time → time on the simulated host
+  double host_scale{1};  // recorded host time → time on the simulated host
+  // For work that a program divides among threads: processors for each rank of a machine, and how
+  // many of them its memory can feed.
+  double cores_per_rank{1}, fed_cores_per_rank{1e9};
   std::array<std::int32_t, 64> call_ns{};  // host time of a call, by trace::Kind
   std::int64_t launch_gap_ns{};            // from the moment work is ready to its start
   std::int64_t graph_gap_ns{};             // the same between nodes of a graph
@@ -47,6 +50,9 @@ struct Model {
     return static_cast<std::int64_t>(ns < 1e13 ? ns
                                                : 1e13);  // three hours; avoids overflow of sums
   }
+  // Recorded host time of a host_gap record, with its parallel part divided among the threads that
+  // the simulated host has for it.
+  std::uint64_t gap_ns(const trace::Record& gap) const;
   std::int32_t call_cost(trace::Kind kind) const { return call_ns[static_cast<std::size_t>(kind)]; }
   // The share of the SMs that one kernel keeps busy.
   std::uint32_t kernel_share(const Op& op) const;

@@ -79,7 +79,7 @@ void RecordCompiler::add(std::uint32_t index, const Record& r) {
   }
   if (r.kind == Kind::host_gap) {
     if (r.thread >= threads_.size()) threads_.resize(r.thread + 1u);
-    threads_[r.thread].gap_ns += std::uint64_t{r.value} * 1000 + r.host_ns;
+    threads_[r.thread].gap_ns += model_.gap_ns(r);
     return;
   }
   begin_instruction(index, r);

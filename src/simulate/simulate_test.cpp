@@ -167,6 +167,39 @@ TEST(Simulate, HostSpeedScalesRecordedTimeOnly) {
   EXPECT_EQ(run(r, cluster).end_ns, 100 * 5500 + 2000);
 }
 
+// 8 ms of host time, 6 of them as one of two threads that work together.
+trace::Record divided_gap(bool set = false) {
+  trace::Record gap{};
+  gap.kind = trace::Kind::host_gap;
+  gap.value = 8000;
+  gap.stream = 2;
+  gap.aux = static_cast<std::uint16_t>(0xffff * 3 / 4);
+  if (set) gap.flags = trace::threads_set;
+  return gap;
+}
+
+TEST(Simulate, WorkOfSeveralThreadsIsDividedAmongTheCoresOfTheRank) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.gpus_per_node = 8;
+  cluster.host.cores = 48, cluster.host.memory_gbps = 1000, cluster.host.core_gbps = 10;
+  EXPECT_NEAR(static_cast<double>(Model::from(cluster, {}).gap_ns(divided_gap())), 4e6, 1e3);
+  cluster.extra["host.ranks"] = 1;
+  EXPECT_NEAR(static_cast<double>(Model::from(cluster, {}).gap_ns(divided_gap())), 2.25e6, 1e3);
+}
+
+TEST(Simulate, WorkOfSeveralThreadsIsLimitedByMemoryBandwidth) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.gpus_per_node = 1;
+  cluster.host.cores = 48, cluster.host.memory_gbps = 40, cluster.host.core_gbps = 10;
+  EXPECT_NEAR(static_cast<double>(Model::from(cluster, {}).gap_ns(divided_gap())), 5e6, 1e3);
+}
+
+TEST(Simulate, ANumberOfThreadsThatWasSetHoldsOnTheTarget) {
+  catalog::Cluster cluster = plain_cluster();
+  cluster.gpus_per_node = 1;
+  EXPECT_NEAR(static_cast<double>(Model::from(cluster, {}).gap_ns(divided_gap(true))), 8e6, 1e3);
+}
+
 TEST(Simulate, FullLaunchQueueBlocksTheHost) {
   catalog::Cluster cluster = plain_cluster();
   cluster.host.launch_queue_depth = 2;

@@ -85,12 +85,15 @@ class Result : public KnownBytes::Pending {
   }
 };
 
+// A message from an absent rank is the one that this rank sent it in turn: members of an exchange
+// with each other (tokens for experts) send as many as they are sent.
 class Message : public KnownBytes::Pending {
  public:
-  Message(std::shared_ptr<Exchange> exchange, std::uint64_t key, int from)
-      : exchange_(std::move(exchange)), key_(key), from_(from) {}
+  Message(std::shared_ptr<Exchange> exchange, std::uint64_t key, std::uint64_t answer, int from)
+      : exchange_(std::move(exchange)), key_(key), answer_(answer), from_(from) {}
   bool resolve(void* to, std::uint64_t bytes) override {
-    const auto entry = exchange_->await(from_, key_, peer_patience());
+    const std::uint64_t key = exchange_->is_absent(from_) ? answer_ : key_;
+    const auto entry = exchange_->await(from_, key, peer_patience());
     if (!entry.known || entry.data.size() != bytes) return false;
     std::memcpy(to, entry.data.data(), bytes);
     return true;
@@ -98,7 +101,7 @@ class Message : public KnownBytes::Pending {
 
  private:
   std::shared_ptr<Exchange> exchange_;
-  std::uint64_t key_;
+  std::uint64_t key_, answer_;
   int from_;
 };
 
@@ -114,11 +117,15 @@ double peer_patience() {
 
 // A buffer of which a part is known travels with zeros for the rest: objects are gathered in
 // buffers that are as large as the largest of them.
-void Member::post(std::uint64_t key, std::uint64_t from, std::uint64_t bytes, KnownBytes& values) {
-  if (!values.any(from, bytes)) return exchange_->post(key, nullptr, bytes);
+bool Member::post(std::uint64_t key, std::uint64_t from, std::uint64_t bytes, KnownBytes& values) {
+  if (!values.any_settled(from, bytes)) {
+    exchange_->post(key, nullptr, bytes);
+    return false;
+  }
   std::vector<char> data(bytes);
   values.load(data.data(), from, bytes);
   exchange_->post(key, data.data(), bytes);
+  return true;
 }
 
 void Member::collective(const Exchanged& call, KnownBytes& values,
@@ -137,7 +144,12 @@ void Member::collective(const Exchanged& call, KnownBytes& values,
   }
   const std::uint64_t key = ++sequence_;
   if (call.kind != CollectiveKind::broadcast || call.root == rank_) {
-    post(key, call.send, call.send_bytes, values);
+    const bool known = post(key, call.send, call.send_bytes, values);
+    // Masks of weights are as large as the weights. A member that knows nothing of its own part
+    // does not look at those of the others.
+    if (!known && receives && call.kind != CollectiveKind::broadcast &&
+        call.receive_bytes > looked_at_unknown)
+      return values.forget(call.receive, call.receive_bytes);
     if (call.kind == CollectiveKind::broadcast && group != nullptr)
       (*group)[{communicator_, call.send_bytes}] = key;
   }
@@ -177,8 +189,10 @@ void Member::send(std::uint64_t from, std::uint64_t bytes, DType dtype, int peer
 void Member::receive(std::uint64_t to, std::uint64_t bytes, DType dtype, int peer,
                      KnownBytes& values) {
   if (!exchange_ || bytes > travel_limit(dtype)) return values.forget(to, bytes);
-  const std::uint64_t key = message_key(peer, rank_, ++received_[pair_of(peer, rank_)]);
-  values.promise(to, bytes, std::make_shared<Message>(exchange_, key, peer));
+  const std::uint64_t number = ++received_[pair_of(peer, rank_)];
+  values.promise(to, bytes,
+                 std::make_shared<Message>(exchange_, message_key(peer, rank_, number),
+                                           message_key(rank_, peer, number), peer));
 }
 
 }  // namespace maya::values

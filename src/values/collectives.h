@@ -42,6 +42,9 @@ constexpr std::uint64_t travel_limit(DType type) {
   return std::uint64_t{1} << (integer ? 30 : 16);
 }
 
+// Largest result that is worked out for a member whose own contribution is unknown.
+constexpr std::uint64_t looked_at_unknown = 1 << 20;
+
 // How many seconds to wait for another rank's values (MAYA_PEER_TIMEOUT).
 double peer_patience();
 
@@ -62,7 +65,8 @@ class Member {
   Exchange* exchange() const { return exchange_.get(); }
 
  private:
-  void post(std::uint64_t key, std::uint64_t from, std::uint64_t bytes, KnownBytes& values);
+  // Whether any of it was known.
+  bool post(std::uint64_t key, std::uint64_t from, std::uint64_t bytes, KnownBytes& values);
 
   std::uint64_t communicator_{};
   int rank_{}, size_{1};

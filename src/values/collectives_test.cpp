@@ -118,6 +118,31 @@ TEST_F(Collectives, LargePayloadsBecomeUnknown) {
   EXPECT_TRUE(r.values.any(r.out + (1 << 17), 1 << 17));
 }
 
+// What was gathered is promised first; that none of it is known must not be lost on the way.
+TEST_F(Collectives, UnknownResultsStayUnknownWhenTheyAreSentOn) {
+  communicator(2);
+  all(CollectiveKind::all_gather, 1, 2);
+  for (auto& rank : ranks)
+    rank->member.collective({CollectiveKind::all_gather, rank->out, rank->out + 64, 16, 32,
+                             DType::i64, ReduceOp::sum, -1},
+                            rank->values, nullptr);
+  EXPECT_TRUE(ranks[0]->get(ranks[0]->out + 64, 4).empty());
+}
+
+TEST_F(Collectives, LargeResultsAreUnknownToMembersThatKnowNothing) {
+  communicator(2);
+  Rank& r = *ranks[0];
+  constexpr std::uint64_t large = looked_at_unknown + 8;
+  const auto before = reinterpret_cast<std::uint64_t>(
+      mmap(nullptr, 2 * large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  KnownBytes values(before, 2 * large);
+  r.member.collective(
+      {CollectiveKind::all_gather, before, before, large / 2, large, DType::u8, ReduceOp::sum, -1},
+      values, nullptr);
+  EXPECT_FALSE(values.any(before, large));  // nothing is promised either
+  munmap(reinterpret_cast<void*>(before), 2 * large);
+}
+
 TEST_F(Collectives, MessagesArriveInTheOrderTheyWereSent) {
   communicator(2);
   Rank &a = *ranks[0], &b = *ranks[1];
@@ -128,6 +153,21 @@ TEST_F(Collectives, MessagesArriveInTheOrderTheyWereSent) {
   b.member.receive(b.out, 8, DType::i64, 0, b.values);
   b.member.receive(b.out + 8, 8, DType::i64, 0, b.values);
   EXPECT_EQ(b.get(b.out, 2), (Numbers{4, 5}));
+}
+
+TEST_F(Collectives, AnAbsentRankSendsWhatItIsSent) {
+  communicator(2);
+  exchanges[0]->declare_absent(1);
+  Rank& a = *ranks[0];
+  for (std::int64_t number : {4, 5}) {
+    a.put({number});
+    a.member.send(a.in, 8, DType::i64, 1, a.values);
+  }
+  a.member.receive(a.out, 8, DType::i64, 1, a.values);
+  a.member.receive(a.out + 8, 8, DType::i64, 1, a.values);
+  a.member.receive(a.out + 16, 8, DType::i64, 1, a.values);
+  EXPECT_EQ(a.get(a.out, 2), (Numbers{4, 5}));
+  EXPECT_TRUE(a.get(a.out + 16, 1).empty());  // it was sent no third one
 }
 
 TEST_F(Collectives, ARankMaySendToItself) {

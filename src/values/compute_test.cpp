@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "values/constant.h"
+
 namespace maya::values {
 namespace {
 
@@ -92,6 +94,21 @@ TEST_F(Compute, ScattersConstantsAndSums) {
   values.forget(s.inputs[0].address, 8);  // an unknown index may have hit anything
   compute(s, values, limit);
   EXPECT_FALSE(values.any(out.address, 24));
+}
+
+TEST_F(Compute, ScattersIntoAFillThatNobodyHasLookedAt) {
+  Semantics s;
+  s.kind = Kind::scatter;
+  s.function = "assign", s.from_constant = true;
+  s.constant[0] = std::byte{1};
+  auto out = at(0, 4);
+  values.promise(out.address, 32, std::make_shared<Constant>(0));
+  s.outputs = {at(0, 2)};
+  s.outputs[0].stride[0] = 0;
+  s.inputs = {put(1, {1, 3})};
+  s.steps = {{4, 8}};
+  compute(s, values, limit);
+  EXPECT_EQ(get(out), (List{0, 1, 0, 1}));
 }
 
 TEST_F(Compute, SearchesSortedRows) {

@@ -304,6 +304,17 @@ std::shared_ptr<KnownBytes::Pending> KnownBytes::promised(std::uint64_t address,
 bool KnownBytes::any(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || !inside(address, bytes)) return false;
   std::lock_guard guard(mutex_);
+  return any_stretch(address, bytes);
+}
+
+bool KnownBytes::any_settled(std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || !inside(address, bytes)) return false;
+  std::unique_lock lock(mutex_);
+  settle(lock, address, bytes);
+  return any_stretch(address, bytes);
+}
+
+bool KnownBytes::any_stretch(std::uint64_t address, std::uint64_t bytes) const {
   auto it = map_.upper_bound(address);
   if (it != map_.begin() && std::prev(it)->second.end > address) --it;
   for (; it != map_.end() && it->first < address + bytes; ++it)

@@ -73,6 +73,8 @@ class KnownBytes {
                                     std::uint64_t& begin);
   // Some byte of the range is known (or promised).
   bool any(std::uint64_t address, std::uint64_t bytes);
+  // Some byte of the range is known, once what is promised there has been worked out.
+  bool any_settled(std::uint64_t address, std::uint64_t bytes);
   // Pointer to the bytes if all are known, else null. Valid until the next change there.
   const void* known(std::uint64_t address, std::uint64_t bytes);
 
@@ -92,6 +94,7 @@ class KnownBytes {
   Map::const_iterator stretch_at(std::uint64_t address) const;
   void settle(std::unique_lock<std::mutex>& lock, std::uint64_t address, std::uint64_t bytes);
   bool covered(std::uint64_t address, std::uint64_t bytes) const;
+  bool any_stretch(std::uint64_t address, std::uint64_t bytes) const;
   void set_bits(std::uint64_t address, std::uint64_t bytes);
   void clear_bits(std::uint64_t address, std::uint64_t bytes);
   // Behind the fine bitmap.

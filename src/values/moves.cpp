@@ -102,6 +102,9 @@ void scatter(const Semantics& s, KnownBytes& values, std::uint64_t limit) {
   if (n * element > static_cast<std::int64_t>(limit) || element > 16) return forget_all();
   auto displaced = displacements(s, first, n, values, limit);
   if (!displaced) return forget_all();
+  // A promise is all or nothing: what is written in parts must be there first.
+  values.any_settled(moved(out.address, reach.low),
+                     static_cast<std::uint64_t>(reach.high - reach.low));
   auto size = static_cast<std::uint64_t>(element);
   for (std::int64_t i = 0; i < n; ++i) {
     const void* p = from == nullptr ? s.constant.data()

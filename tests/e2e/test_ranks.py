@@ -25,6 +25,27 @@ def test_some_ranks_represent_all(run, tmp_path):
     assert b["flops_per_step"] == pytest.approx(a["flops_per_step"])
 
 
+def between_gpus(prediction):
+    """What crosses the links in a step: copies to other GPUs, and collectives."""
+    return sorted((op["kind"], op["sizes"], op["count"]) for op in prediction["ops"]
+                  if op["kind"] == "collective" or "direction=peer" in op["sizes"])
+
+
+def test_symmetric_memory_of_absent_ranks(run, tmp_path):
+    """Handles are exchanged through a store from C++, in which absent ranks must answer."""
+    train = ("torchrun", "--nproc-per-node", "4", "tests/workloads/symmetric_memory.py")
+    whole = run(*train, out=tmp_path / "whole")
+    assert whole.code == 0, whole.stderr
+    found = between_gpus(whole.prediction)
+    assert sum(kind == "copy" for kind, _, _ in found) == 1 and sum(kind == "collective" for kind, _, _ in found) == 2
+    for ranks in ("unique", "0,2"):
+        part = run(*train, out=tmp_path / ranks, options=("--ranks", ranks), MAYA_WAIT_REPORT="5")
+        assert part.code == 0, part.stderr
+        assert between_gpus(part.prediction) == found
+        # Memory of the other ranks is not charged here.
+        assert part.prediction["memory"][0]["peak_bytes"] == whole.prediction["memory"][0]["peak_bytes"]
+
+
 def test_ranks_of_a_node_that_does_not_run(run):
     """The second node does not run; in an exchange its ranks have the values of the first node's ranks."""
     code = ("import torch, torch.distributed as dist, os; dist.init_process_group('nccl');"

@@ -64,6 +64,7 @@ WORKLOADS = [
     Workload("fsdp2", "fsdp2.py", ranks=4, test=True),
     Workload("fsdp2-checkpoint", "fsdp2.py --checkpoint", ranks=2),
     Workload("tensor-parallel", "tensor_parallel.py", ranks=2, test=True, throughput=("tokens", 2048)),
+    Workload("symmetric-memory", "symmetric_memory.py", ranks=2),
     Workload("sequence-parallel", "tensor_parallel.py --sequence", ranks=2),
     Workload("context-parallel", "context_parallel.py", ranks=2),
     Workload("pipeline-1f1b", "pipeline.py --schedule 1f1b", ranks=4, test=True, throughput=("tokens", 2048)),

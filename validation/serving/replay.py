@@ -4,7 +4,7 @@
 
 A line of the workload has `input_tok_ids`, `output_toks` and `arrival_time_ns`. The output has, per request, the figures
 that vLLM keeps itself (RequestStateStats): arrival by the wall clock, the others by the engine core's monotonic clock.
-Beside it, OUT.json says what the engine decided about its cache.
+Beside it, OUT.engine.json says what the engine decided about its cache.
 """
 
 import argparse
@@ -48,7 +48,7 @@ async def run(options, lines):
         cache = engine.vllm_config.cache_config
         with open(options.out, "w") as out:
             out.writelines(json.dumps(answer) + "\n" for answer in answers)
-        pathlib.Path(options.out).with_suffix(".json").write_text(json.dumps(dict(
+        pathlib.Path(options.out).with_suffix(".engine.json").write_text(json.dumps(dict(
             num_gpu_blocks=cache.num_gpu_blocks, block_size=cache.block_size, seconds=time.monotonic() - began)) + "\n")
     finally:
         engine.shutdown()

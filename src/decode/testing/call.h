@@ -48,6 +48,11 @@ class Call {
     known_ = known;
     return *this;
   }
+  // Who says how far the memory behind an address reaches.
+  Call& extents(std::uint64_t (*extent)(std::uint64_t)) {
+    extent_ = extent;
+    return *this;
+  }
   Call& ptx(std::string_view text) {
     kernel_.ptx = text;
     return *this;
@@ -56,7 +61,7 @@ class Call {
     decoder_ = prepare(kernel_);
     pointers_.clear();
     for (auto& v : values_) pointers_.push_back(v.data());
-    Launch launch{&kernel_, geometry_, pointers_.data(), nullptr, known_};
+    Launch launch{&kernel_, geometry_, pointers_.data(), extent_, known_};
     std::byte key[256];
     key_size = decoder_->key(launch, key, sizeof key);
     key_.assign(key, key + key_size);
@@ -77,6 +82,7 @@ class Call {
   Kernel kernel_;
   Geometry geometry_{{1, 1, 1}, {128, 1, 1}};
   const void* (*known_)(std::uint64_t, std::uint64_t){};
+  std::uint64_t (*extent_)(std::uint64_t){};
   std::vector<std::vector<std::byte>> values_;
   std::vector<void*> pointers_;
 };

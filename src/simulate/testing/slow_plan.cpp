@@ -184,7 +184,7 @@ class Writing {
       }
       if (r.kind == Kind::none) continue;
       if (r.kind == Kind::host_gap) {
-        gap[r.thread] += r.host_ns + 1000ull * r.value;
+        gap[r.thread] += model_.gap_ns(r);
         continue;
       }
       Call call;
