@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,13 @@ struct MoreRanks {
   std::string why;
 };
 MoreRanks more_ranks(const std::vector<trace::Recording>& recordings);
+
+// What rank b does differently from rank a in a steady step, in words ("3.1 % more FLOPs, for
+// example in gemm (…)"). Empty if they do the same work, nullopt if one of them has no steady step.
+// Kernels, collectives and messages count, if they differ by more than 1 % of the FLOPs or of the
+// memory traffic. Copies and host work do not: in most programs one rank reads the loss and prints
+// it.
+std::optional<std::string> difference(trace::Recording a, trace::Recording b);
 
 // The steady steps of a recording that may still be growing.
 struct SteadySteps {

@@ -42,7 +42,7 @@ struct Options {
   std::vector<std::string> set;
   std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
-  bool no_predict{}, no_report{}, json{}, quiet{}, stacks{};
+  bool no_predict{}, no_report{}, no_probe{}, json{}, quiet{}, stacks{};
 };
 
 // "train_gpt" for "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -258,6 +258,7 @@ int run(const Options& options, std::vector<std::string> command) {
   job.gpus_per_node = cluster->gpus_per_node;
   job.ranks = *ranks;
   job.unique = unique;
+  job.probe = unique && !options.no_probe && options.clock != "virtual";
   job.at_once = options.at_once;
   job.stop_after = *stop_after;
   auto alone = launch::starts_ranks_alone(job);
@@ -332,7 +333,7 @@ int run(const Options& options, std::vector<std::string> command) {
   // Measured again, in case the machine was busy the first time.
   if (!virtual_clock) file.benchmark_us = std::min(file.benchmark_us, launch::host_benchmark_us());
   file.exit_code = code;
-  file.clock_notes = ended->clock_notes;
+  file.notes = ended->notes;
   file.stop_after = *stop_after;
   file.stopped = ended->stopped;
   launch::name_orphans(directory->path());
@@ -343,7 +344,7 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());
   print_notes(directory->path());
-  for (const std::string& line : ended->clock_notes) fmt::print(stderr, "maya: {}\n", line);
+  for (const std::string& line : ended->notes) fmt::print(stderr, "maya: {}\n", line);
   if (ended->failed) fmt::print(stderr, "maya: {}\n", launch::words(*ended->failed));
   if (*stop_after > 0 && code == 0)
     fmt::print(
@@ -397,6 +398,10 @@ void add_run(CLI::App& app) {
           "Ranks to run: all, unique (one rank of each group that does identical work) or a list "
           "(0-1,8-56/8)")
       ->capture_default_str();
+  verb->add_flag(
+      "--no-probe", options->no_probe,
+      "With --ranks unique, do not run the last rank to check that it does the same work "
+      "as the first");
   verb->add_option("--at-once", options->at_once,
                    "With a list of ranks, run at most this many at the same time")
       ->check(CLI::Range(2, 1 << 22));

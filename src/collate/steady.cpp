@@ -7,9 +7,7 @@
 #include "maya/collate.h"
 
 namespace maya::collate {
-namespace {
 
-// The steps of one rank. There are none if the whole run counts as one step.
 job::Job steps_of(trace::Recording recording) {
   job::Job job;
   job.truncated = true;
@@ -21,6 +19,8 @@ job::Job steps_of(trace::Recording recording) {
   }
   return job;
 }
+
+namespace {
 
 // Whether a CPU optimizer updates the weights: every measured step copies gradients to the host and
 // weights back. A micro-batch before such an update copies no weights.

@@ -17,4 +17,8 @@ namespace maya::collate {
 // the period of the op sequence. If all fail, the whole run after initialization is one step.
 Status find_steps(job::Job& job, const Options& options);
 
+// The steps of one rank, as a job with one class. There are none if the whole run counts as one
+// step.
+job::Job steps_of(trace::Recording recording);
+
 }  // namespace maya::collate

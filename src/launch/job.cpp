@@ -60,7 +60,9 @@ void print_headline(const Job& job, const std::vector<int>& ranks,
              job.shown);
 }
 
-Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience patience = {}) {
+// `output`: a file for what the command prints; empty: the output of this process.
+Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience patience = {},
+                    const std::string& output = {}) {
   auto workers = only_workers(job.command, job.user, job.nodes, job.gpus_per_node, ranks);
   if (!workers) return workers.error();
   auto commands = *workers ? std::vector{NodeCommand{(*workers)->words, (*workers)->extra}}
@@ -75,11 +77,11 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience pati
     auto own = *environment;
     for (const auto& [name, value] : node.extra) own[name] = value;
     if (job.starts != nullptr) job.starts->set_environment(own);
-    processes.push_back({job.executable.path, std::move(node.words), as_block(own)});
+    processes.push_back({job.executable.path, std::move(node.words), as_block(own), output});
     if (job.starts != nullptr)
       job.starts->prepare(processes.back(), job.executable, job.installation);
   }
-  print_headline(job, ranks, *workers);
+  if (output.empty()) print_headline(job, ranks, *workers);
   std::fflush(stdout);
   std::optional<StopAfter> stop;
   if (job.stop_after > 0) {
@@ -227,6 +229,85 @@ Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& 
   return ended;
 }
 
+// Runs the last rank of the job for a few steps and compares its work with that of the first one,
+// which stands for all others. If they differ, the first, second, middle and last rank run
+// together.
+class Probe {
+ public:
+  Probe(Job& job, double seconds_of_first) : job_(job), seconds_(seconds_of_first) {}
+
+  Result<Ended> check(Ended first) {
+    const int world = world_size();
+    if (world < 2 || !went_well(first)) return first;
+    const int last = world - 1;
+    const std::string output = (fs::path(job_.directory) / "probe.txt").string();
+    auto ended = run(last, output);
+    if (!ended) return ended;
+    if (ended->interrupted) return ended;
+    std::vector<trace::Recording> both;
+    for (int rank : {0, last})
+      if (auto recording = trace::read(recording_of(job_, rank).string()))
+        both.push_back(std::move(*recording));
+    forget_recordings(job_, {last});
+    const auto difference = both.size() < 2
+                                ? std::nullopt
+                                : collate::difference(std::move(both[0]), std::move(both[1]));
+    if (!difference) {
+      first.notes.push_back(
+          fmt::format("whether other ranks do the same work as rank 0 was not checked: rank {} "
+                      "completed no steady step alone (its output: probe.txt)",
+                      last));
+      return first;
+    }
+    std::error_code ignored;
+    fs::remove(output, ignored);
+    if (difference->empty()) {
+      first.notes.push_back(
+          fmt::format("rank {} was run too and does the same work as rank 0", last));
+      return first;
+    }
+    std::vector<int> ranks{0, 1, world / 2, last};
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    const std::string words =
+        fmt::format("rank {} does other work than rank 0: {}", last, *difference);
+    fmt::print(stderr, "maya: {}; ranks {} run\n", words, fmt::join(ranks, ", "));
+    forget_recordings(job_, {0});
+    job_.ranks = std::move(ranks);
+    auto more = start(job_, job_.ranks);
+    if (more)
+      more->notes.push_back(
+          fmt::format("{}; ranks {} were recorded, and each other rank uses the nearest of them",
+                      words, fmt::join(job_.ranks, ", ")));
+    return more;
+  }
+
+ private:
+  int world_size() const {
+    auto recording = trace::read(recording_of(job_, 0).string());
+    return recording ? recording->identity.world_size : 0;
+  }
+
+  // The caches that compilers fill are warm now, so this takes less time than the first rank did. A
+  // rank that waits for others for ever is ended.
+  Result<Ended> run(int rank, const std::string& output) {
+    constexpr int steps = 1;
+    constexpr double patience_factor = 2, least_seconds = 60;
+    Job alone = job_;
+    alone.stop_after = job_.stop_after > 0 ? std::min(job_.stop_after, steps) : steps;
+    forget_exchange(job_);
+    const auto until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
+                           std::max(least_seconds, patience_factor * seconds_)));
+    Patience patience;
+    patience.enough = [until] { return Clock::now() > until; };
+    return start(alone, {rank}, patience, output);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  Job& job_;
+  double seconds_;
+};
+
 }  // namespace
 
 Result<bool> starts_ranks_alone(const Job& job) {
@@ -246,14 +327,17 @@ Result<Ended> run_job(Job job) {
     seen = pipeline();
     return seen;
   };
+  const auto began = std::chrono::steady_clock::now();
   auto ended = start(job, job.ranks, patience);
   if (!ended || ended->interrupted) return ended;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   std::vector<std::int32_t> stages;
   if (auto recording = trace::read(first.string())) {
     job.ranks = collate::needed_ranks(*recording);
     stages = collate::stages_both_ways(*recording);
   }
-  if (job.ranks.size() == 1) return ended;
+  if (job.ranks.size() == 1)
+    return job.probe ? Probe(job, took.count()).check(std::move(*ended)) : ended;
   const bool alone_failed = ended->code != 0 && !seen;
   fmt::print(stderr, "maya: rank 0 is a stage of a pipeline{}: ranks {} run\n",
              alone_failed ? " and cannot run alone, which caused its error" : "",

@@ -28,6 +28,8 @@ struct Job {
   std::vector<int> ranks;  // the ranks that run; empty: all
   // Run `ranks` first, derive from their recordings which ranks are needed, and run these.
   bool unique{};
+  // With `unique`, run one more rank to check that ranks which are taken to do identical work do.
+  bool probe{};
   int stop_after{};      // end each start when its ranks have recorded this many steps; 0: never
   double clock_scale{};  // of virtual time, see job_clock.h; 0: real time
   int at_once{};         // how many of `ranks` run at the same time; 0: all
@@ -48,7 +50,7 @@ struct Ended {
   bool stopped{};      // ended by `stop_after`
   bool interrupted{};  // the launcher received a signal to end
   std::optional<FailedRank> failed;
-  std::vector<std::string> clock_notes;  // notes about virtual time for the user
+  std::vector<std::string> notes;  // for the user: about virtual time, about ranks that differ
 };
 Result<Ended> run_job(Job job);
 

@@ -74,9 +74,8 @@ std::string to_toml(const RunFile& run) {
     text += fmt::format("stop_after = {}\nstopped = {}\n", run.stop_after, run.stopped);
   if (!run.clock.empty()) text += fmt::format("clock = {}\n", quoted(run.clock));
   std::string notes;
-  for (const std::string& note : run.clock_notes)
-    notes += (notes.empty() ? "" : ", ") + quoted(note);
-  if (!notes.empty()) text += fmt::format("clock_notes = [{}]\n", notes);
+  for (const std::string& note : run.notes) notes += (notes.empty() ? "" : ", ") + quoted(note);
+  if (!notes.empty()) text += fmt::format("notes = [{}]\n", notes);
   text += fmt::format(
       "\n[recorded_on]\n"
       "maya = {}\n"

@@ -20,8 +20,8 @@ struct RunFile {
   bool stopped{};     // ended by --stop-after; the ranks may have stopped at different places
   int recordings{};   // number of ranks that used the device
   std::string clock;  // "virtual" with --clock virtual; else empty
-  std::vector<std::string> clock_notes;  // notes about virtual time for the user
-  double benchmark_us{};                 // of this machine, see host_speed.h
+  std::vector<std::string> notes;  // for the user, see launch/job.h
+  double benchmark_us{};           // of this machine, see host_speed.h
 };
 
 std::string to_toml(const RunFile& run);

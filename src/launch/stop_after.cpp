@@ -64,6 +64,7 @@ StopAfter::~StopAfter() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  ::unlink((directory_ + "/stop").c_str());  // a later start must not find it raised
   if (word_ != nullptr) munmap(static_cast<void*>(word_), sizeof *word_);
 }
 

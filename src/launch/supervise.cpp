@@ -69,6 +69,29 @@ int spawn(pid_t* pid, const Process& process, Attributes& attributes,
   return code;
 }
 
+// Sends the output of a process to a file, if one is named.
+class Redirected {
+ public:
+  explicit Redirected(const std::string& file) : used_(!file.empty()) {
+    if (!used_) return;
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, file.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
+  }
+  ~Redirected() {
+    if (used_) posix_spawn_file_actions_destroy(&actions_);
+  }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+  const posix_spawn_file_actions_t* actions() const { return used_ ? &actions_ : nullptr; }
+
+ private:
+  bool used_;
+  posix_spawn_file_actions_t actions_{};
+};
+
 // Makes the commands' process group the foreground group of the terminal while it runs.
 class Terminal {
  public:
@@ -158,7 +181,8 @@ Result<int> supervise(const std::vector<Process>& processes, const Patience& pat
   for (const auto& process : processes) {
     attributes.set_group(group);
     pid_t pid = 0;
-    int code = spawn(&pid, process, attributes);
+    const Redirected redirected(process.output);
+    int code = spawn(&pid, process, attributes, redirected.actions());
     if (code != 0) {
       if (group) kill(-group, SIGTERM);
       for (pid_t started : running) waitpid(started, nullptr, 0);

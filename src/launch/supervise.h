@@ -13,6 +13,8 @@ struct Process {
   std::string path;
   std::vector<std::string> words;        // argv
   std::vector<std::string> environment;  // "NAME=value"
+  std::string
+      output{};  // file for its output, without a standard input; empty: those of the caller
 };
 
 struct Patience {

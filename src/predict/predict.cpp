@@ -291,7 +291,7 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
     else
       outcome.prediction.notes.push_back(serving.error().message);
   }
-  for (const std::string& note : run->file.clock_notes) outcome.prediction.notes.push_back(note);
+  for (const std::string& note : run->file.notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;
   // Masked here too, because recordings of earlier versions contain the command as it was typed.
   outcome.prediction.command =

@@ -69,9 +69,10 @@ Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
   run.stopped = table["stopped"].value_or(false);
   run.exit_code = table["exit_code"].value_or(0);
   run.virtual_clock = table["clock"].value_or(std::string()) == "virtual";
-  if (const toml::array* notes = table["clock_notes"].as_array())
-    for (const toml::node& note : *notes)
-      run.clock_notes.push_back(base::visible(note.value_or(std::string())));
+  for (const char* name : {"notes", "clock_notes"})  // the second: of runs before version 0.2
+    if (const toml::array* notes = table[name].as_array())
+      for (const toml::node& note : *notes)
+        run.notes.push_back(base::visible(note.value_or(std::string())));
   run.recorded_speed = table["recorded_on"]["speed"].value_or(0.0);
   run.benchmark_us = table["recorded_on"]["benchmark_us"].value_or(0.0);
   if (const toml::array* ranks = table["ranks"]["stand_in"].as_array())

@@ -20,7 +20,7 @@ struct RunFile {
   bool stopped{};       // ended by --stop-after; the ranks may have stopped at different places
   std::vector<std::int32_t> stand_in;  // ranks.stand_in, for ranks that did not run
   bool virtual_clock{};                // --clock virtual
-  std::vector<std::string> clock_notes;
+  std::vector<std::string> notes;
   double recorded_speed{};  // recorded_on.speed: relative to the reference host; 0: not known
   double benchmark_us{};    // recorded_on.benchmark_us, which determines the speed; 0: not known
 };

@@ -130,6 +130,44 @@ def test_the_ranks_that_are_needed_are_found(run, tmp_path):
     assert "unrecorded rank" not in notes
 
 
+UNEVEN = """
+import os, sys, torch, torch.distributed as dist
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256).cuda())
+optimizer = torch.optim.AdamW(model.parameters())
+rows = 2048 if rank == int(sys.argv[1]) else 1024
+for step in range(5):
+    optimizer.zero_grad()
+    model(torch.randn(rows, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    print("rank", rank, "step", step)
+"""
+
+
+def test_a_rank_that_differs_is_found_by_a_second_one(run, tmp_path):
+    script = tmp_path / "uneven.py"
+    script.write_text(UNEVEN)
+
+    def train(odd, *options):
+        return run("torchrun", "--nnodes", "2", "--nproc-per-node", "8", str(script), str(odd), cluster="dgx-h100",
+                   out=tmp_path / f"run{odd}{len(options)}", options=("--ranks", "unique", *options))
+
+    equal = train(-1)
+    assert equal.code == 0, equal.stderr
+    assert [p.name for p in equal.recordings] == ["rank-0.maya"] and "rank 15 step" not in equal.stdout
+    assert "rank 15 was run too and does the same work as rank 0" in equal.prediction["notes"]
+    uneven = train(15)
+    assert uneven.code == 0, uneven.stderr
+    assert "rank 15 does other work than rank 0: " in uneven.stderr and "more FLOPs" in uneven.stderr
+    assert sorted(p.name for p in uneven.recordings) == [f"rank-{r}.maya" for r in (0, 1, 15, 8)]
+    assert any("ranks 0, 1, 8, 15 were recorded" in note for note in uneven.prediction["notes"])
+    assert uneven.prediction["step"]["count"] >= 2
+    trusting = train(15, "--no-probe")
+    assert [p.name for p in trusting.recordings] == ["rank-0.maya"]
+
+
 def test_rank_ends_with_its_own_process(run, tmp_path):
     """Under a launcher Maya does not know, absent ranks wait for those that run, not for what these start or fork."""
     (tmp_path / "train.py").write_text(
@@ -238,7 +276,7 @@ def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path):
     (tmp_path / "spawn.py").write_text(SPAWN)
     done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
     assert done.code == 0, done.stderr
-    assert "rank 0 of 2" in done.stdout and "spawn is done" in done.stdout and "rank 1" not in done.stdout
+    assert "rank 0 of 2" in done.stdout and "spawn is done" in done.stdout and "rank 1 of" not in done.stdout
     assert [p.name for p in done.recordings] == ["rank-0.maya"]
     assert not list(done.out.glob("process-*"))
     assert done.prediction["world_size"] == 2

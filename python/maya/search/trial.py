@@ -46,7 +46,7 @@ def run_task(program: Program, plan: Plan, folder: pathlib.Path, directory: str,
         words += ["--ranks", ranks]
     if stop_after != "never" and program.can("--stop-after"):
         words += ["--stop-after", stop_after]
-    for option in ("--no-report", "--no-timeline"):
+    for option in ("--no-report", "--no-timeline", "--no-probe"):
         if program.can(option):
             words.append(option)
     for key, value in plan.settings:
