@@ -112,23 +112,35 @@ fs::path recording_of(const Job& job, int rank) {
   return fs::path(job.directory) / fmt::format("rank-{}.maya", rank);
 }
 
+bool went_well(const Result<Ended>& ended) {
+  return ended && ended->code == 0 && !ended->interrupted;
+}
+
+// Further stages run in turns of so many, unless the user says how many: a pipeline may have more
+// of them than this machine has memory for.
+constexpr std::size_t most_beside = 15;
+
 // Runs further ranks in addition to the recorded ones. The first rank runs again with them, because
 // it creates the ids of communicators; its earlier recording is kept.
 Result<Ended> start_beside(const Job& job, const std::vector<int>& others) {
   const fs::path first = recording_of(job, job.ranks.front()),
                  kept = fs::path(job.directory) / "first.maya";
-  std::vector<int> now{job.ranks.front()};
-  now.insert(now.end(), others.begin(), others.end());
   std::error_code ignored;
-  fs::rename(first, kept, ignored);
-  forget_exchange(job);
-  auto ended = start(job, now);
-  if (fs::exists(kept, ignored)) fs::rename(kept, first, ignored);
+  Result<Ended> ended = Ended{};
+  const std::size_t turn =
+      job.at_once > 1 ? static_cast<std::size_t>(job.at_once) - 1 : most_beside;
+  for (std::size_t done = 0; done < others.size() && went_well(ended); done += turn) {
+    const auto from = others.begin() + static_cast<std::ptrdiff_t>(done);
+    const auto to =
+        others.begin() + static_cast<std::ptrdiff_t>(std::min(others.size(), done + turn));
+    std::vector<int> now{job.ranks.front()};
+    now.insert(now.end(), from, to);
+    fs::rename(first, kept, ignored);
+    forget_exchange(job);
+    ended = start(job, now);
+    if (fs::exists(kept, ignored)) fs::rename(kept, first, ignored);
+  }
   return ended;
-}
-
-bool went_well(const Result<Ended>& ended) {
-  return ended && ended->code == 0 && !ended->interrupted;
 }
 
 // Runs the ranks in turns to save memory. The first rank runs in each turn, because it creates the
@@ -139,14 +151,7 @@ Result<Ended> start_in_turns(const Job& job) {
   auto alone = starts_ranks_alone(job);
   if (!alone) return alone.error();
   if (!*alone) return start(job, job.ranks);
-  Result<Ended> ended = Ended{};
-  for (std::size_t done = 1; done < job.ranks.size() && went_well(ended); done += most - 1) {
-    const auto from = job.ranks.begin() + static_cast<std::ptrdiff_t>(done);
-    const auto to = job.ranks.begin() +
-                    static_cast<std::ptrdiff_t>(std::min(job.ranks.size(), done + most - 1));
-    ended = start_beside(job, {from, to});
-  }
-  return ended;
+  return start_beside(job, {job.ranks.begin() + 1, job.ranks.end()});
 }
 
 // Checks whether the first rank, which is still running, is a pipeline stage. It is called
