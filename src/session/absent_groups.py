@@ -371,6 +371,10 @@ def learn_ranks(module):
         rank, world = given.get("rank", -1), given.get("world_size", -1)
         rank = int(os.environ.get("RANK", -1)) if rank in (-1, None) else rank
         world = world_size() if world in (-1, None) else world
+        if "ray.train" in sys.modules and rank not in running:
+            # Its controller waits for every worker, here and at each report.
+            raise RuntimeError(f"rank {rank} does not run (maya run --ranks), and Ray Train waits for every worker: "
+                               "use --ranks all")
         if 0 <= rank < world:
             maya.maya_take_rank(rank, world)  # a rank that is absent does not come back
         return begin(*values, **named)
