@@ -55,24 +55,33 @@ bool is_error(std::string_view line) {
   return false;
 }
 
-// The last error among the lines, else the last line. Torch marks the error that ended a rank with
+// "ERROR:package:why", "2026-11-18 08:34:09 [ERROR] why", "error: why"
+bool is_logged_error(std::string_view line) {
+  return line.find("ERROR") != std::string_view::npos || line.substr(0, 6) == "error:" ||
+         line.substr(0, 6) == "fatal:";
+}
+
+// The last error among the lines, else the last one that was logged, else the last line that is not
+// indented (a warning ends with an indented line of source). Torch marks the error that ended a
+// rank with
 // "[rank0]: "; what Python prints after it while it shuts down is not the reason.
 std::string error_line() {
   std::string text;
   const std::size_t bytes = std::min(printed_bytes, kept);
   for (std::size_t i = printed_bytes - bytes; i < printed_bytes; ++i) text += printed[i % kept];
-  std::string last, error;
+  std::string last, logged, error;
   bool marked = false;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const auto whole = std::string_view(text).substr(begin, end - begin);
     const auto line = without_prefix(whole);
     const bool prefixed = line.size() != whole.size();
-    if (!line.empty()) last = line;
+    if (!line.empty() && line.front() != ' ') last = line;
+    if (is_logged_error(line)) logged = line;
     if (is_error(line) && (prefixed || !marked)) error = line, marked = prefixed;
     begin = end + 1;
   }
-  return error.empty() ? last : error;
+  return !error.empty() ? error : !logged.empty() ? logged : last;
 }
 
 void at_exit(int code, void*) { leave_with(code); }

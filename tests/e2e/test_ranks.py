@@ -336,6 +336,16 @@ def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
     assert "maya: rank 1 failed first, with code 1: ValueError: no such layer" in done.stderr
 
 
+def test_a_rank_that_logs_why_it_fails_is_named_with_that(run, tmp_path):
+    (tmp_path / "fail.py").write_text(
+        "import logging, sys, warnings\n"
+        "logging.error('cannot compile the helpers')\n"
+        "warnings.warn('something else')\n"
+        "sys.exit(3)\n")
+    done = run("torchrun", "--nproc-per-node", "1", str(tmp_path / "fail.py"))
+    assert "maya: rank 0 failed first, with code 3: ERROR:root:cannot compile the helpers" in done.stderr
+
+
 def test_a_gpu_that_the_node_does_not_have(run):
     done = run(
         "python",
