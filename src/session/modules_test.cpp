@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "session/kernels.h"
 #include "session/testing/device.h"
 
@@ -16,6 +19,15 @@ TEST_F(Modules, ThatAreNoCodeAreRefused) {
   EXPECT_EQ(module_load(module, junk), code::invalid_image);
   EXPECT_EQ(module_load(module, nullptr), code::invalid_value);
   EXPECT_EQ(module_load_file(module, "/nonexistent/module.cubin"), code::file_not_found);
+}
+
+TEST_F(Modules, AreReadFromRegularFilesOnly) {
+  void* module = nullptr;
+  const std::string fifo = ::testing::TempDir() + "maya-fifo-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {std::string("/"), std::string("/dev/zero"), fifo})
+    EXPECT_EQ(module_load_file(module, path.c_str()), code::file_not_found) << path;
+  unlink(fifo.c_str());
 }
 
 TEST_F(Modules, GiveTheirFunctionsByName) {

@@ -209,7 +209,7 @@ def test_text_of_a_search_does_not_steer_the_terminal(search, capsys):
     _, folder = search
     journal = folder / "study.journal"
     journal.write_text(journal.read_text().replace('"detail":""', '"detail":"\\u001b]0;owned\\u0007"').replace(
-        '"notes":[', '"notes":["\\u001b[2J",'))
+        '"kind":"ok"', '"kind":"crash"'))
     assert program.main(["--show", str(folder)]) == 0
     assert program.main(["--show", "\x1b[31mred"]) == 1
     shown = capsys.readouterr()
