@@ -171,7 +171,10 @@ bool read_code_file(const char* path, std::string& bytes) {
 
 int module_load_file(void*& module, const char* path) {
   std::string bytes;
-  return read_code_file(path, bytes) ? module_load(module, bytes.c_str()) : code::file_not_found;
+  if (!read_code_file(path, bytes)) return code::file_not_found;
+  // Of a file the size is known: one that was cut off must not be read on in the memory behind it.
+  if (device::image_bytes(bytes.c_str(), bytes.size() + 1) == 0) return code::invalid_image;
+  return module_load(module, bytes.c_str());
 }
 
 int module_unload(void* handle) {
