@@ -344,7 +344,7 @@ int run(const Options& options, std::vector<std::string> command) {
     fail(status.error());
   print_notes(directory->path());
   for (const std::string& line : ended->clock_notes) fmt::print(stderr, "maya: {}\n", line);
-  if (ended->failed) fmt::print(stderr, "maya: {}\n", launch::words(*ended->failed));
+  if (ended->failed) fmt::print(stderr, "maya: {}\n", base::visible(launch::words(*ended->failed)));
   if (*stop_after > 0 && code == 0)
     fmt::print(
         stderr, "maya: {}\n",
