@@ -138,8 +138,6 @@ def search(tmp_path, monkeypatch):
     """The directory of a search that found something, with a formula in place of the program."""
     pytest.importorskip("optuna")
     monkeypatch.setenv("MAYA_PROGRAM", str(ROOT / "tests/search/fake_maya.py"))
-    monkeypatch.syspath_prepend(str(ROOT / "tests/search"))
-    import conftest as _  # noqa: F401
     from maya.search import session
 
     space = tmp_path / "space.toml"
