@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Any, Mapping, Sequence, Union
 
+from maya import files
 from maya.engine import engine
 from maya.installation import MayaError, call, program
 from maya.results import Comparison, Estimate, NetRow, NetTable, Prediction, Timeline
@@ -54,7 +55,7 @@ class Run:
         if not text:
             return self.predict()
         try:
-            return Prediction.from_json(json.loads(text), str(self.directory))
+            return Prediction.from_json(files.parse_json(text), str(self.directory))
         except ValueError as problem:
             raise MayaError(f"{self.directory}/prediction.json is damaged ({problem}); create it again with "
                             f"`maya predict {self.directory}`") from None
@@ -77,7 +78,7 @@ class Run:
 
     def _text(self, name: str) -> str:
         try:
-            return (self.directory / name).read_text(errors="replace")
+            return files.read_text(self.directory / name)
         except OSError:
             return ""
 
@@ -284,7 +285,7 @@ def _prediction(one: Any) -> Prediction:
     if path.is_dir():
         return Run(path).prediction
     try:
-        return Prediction.from_json(json.loads(path.read_text()))
+        return Prediction.from_json(files.parse_json(files.read_text(path)))
     except (OSError, ValueError) as problem:
         raise MayaError(f"{path}: {problem}; expected a run directory or a prediction.json") from None
 

@@ -20,6 +20,7 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+import zlib
 
 from maya import MayaError, program
 
@@ -52,6 +53,12 @@ class Sample:
         return statistics.median(self.times)
 
 
+MOST_BYTES = 4 << 30  # of an unpacked trace; a small file can unpack to any size
+# What a file with unexpected content raises in the readers below.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError, csv.Error,
+          sqlite3.Error)
+
+
 class Profile:
     def __init__(self, source):
         self.source = source
@@ -63,6 +70,8 @@ class Profile:
         self.shapes = False
 
     def add(self, family, words, text, time_us, exact=True):
+        if not math.isfinite(time_us) or time_us <= 0:
+            return
         sample = self.samples.setdefault((text, family), Sample(family, words, text, exact))
         sample.times.append(time_us)
         self.used_us += time_us
@@ -198,8 +207,11 @@ def read_trace(path):
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as stream:
-            trace = json.load(stream)
-    except (EOFError, gzip.BadGzipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
+            text = stream.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise MayaError(f"{path}: larger than {MOST_BYTES >> 20} MiB; profile fewer steps")
+        trace = json.loads(text)
+    except (EOFError, zlib.error, gzip.BadGzipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise MayaError(
             f"{path}: not a whole profiler trace ({error}); was the export cut off? export it again"
         ) from None
@@ -310,13 +322,17 @@ def read(path):
     path = pathlib.Path(path)
     if not path.exists():
         raise MayaError(f"{path}: no such file")
+    if not path.is_file():
+        raise MayaError(f"{path}: it is not a regular file")
     name = path.name.lower()
-    if name.endswith((".json", ".json.gz")):
-        return read_trace(path)
-    if name.endswith((".sqlite", ".db", ".sqlite3")):
-        return read_nsys(path)
-    if name.endswith(".csv"):
-        return read_csv(path)
+    readers = {(".json", ".json.gz"): read_trace, (".sqlite", ".db", ".sqlite3"): read_nsys, (".csv",): read_csv}
+    for endings, reader in readers.items():
+        if not name.endswith(endings):
+            continue
+        try:
+            return reader(path)
+        except DAMAGE as problem:
+            raise MayaError(f"{path}: damaged ({type(problem).__name__}: {problem}); export it again") from None
     raise MayaError(f"{path}: expected a PyTorch trace (.json, .json.gz), an Nsight Systems export (.sqlite) or a .csv")
 
 

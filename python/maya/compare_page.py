@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from maya.installation import MayaError
+from maya.visible import visible
 
 TEMPLATE = pathlib.Path(__file__).with_name("compare_page.html")
 
@@ -82,7 +83,11 @@ def main(arguments: list[str] | None = None) -> int:
         comparison = api.compare(*options.runs)
         pathlib.Path(options.html).write_text(comparison.page())
     except (MayaError, OSError) as problem:
-        print(f"maya: {problem}", file=sys.stderr)
+        print(f"maya: {visible(str(problem))}", file=sys.stderr)
+        return 1
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        what = visible(f"{type(problem).__name__}: {problem}"[:300])
+        print(f"maya: a prediction is damaged ({what}); create it again with `maya predict RUN`", file=sys.stderr)
         return 1
     print(options.html)
     return 0

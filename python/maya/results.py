@@ -171,30 +171,36 @@ class Prediction:
             raise MayaError(
                 f"this is not a prediction of version 1 (version {version!r}); create it again with `maya predict RUN`"
             )
-        return cls(
-            cluster=data["cluster"],
-            gpu=data.get("gpu", ""),
-            command=data.get("command", ""),
-            world_size=data["world_size"],
-            gpus=data.get("gpus", data["world_size"]),
-            step=_made(Step, data.get("step")),
-            no_step=data.get("no_step"),
-            breakdown=_made(Breakdown, data.get("breakdown_ms") or {}),
-            flops_per_step=data.get("flops_per_step", 0),
-            mfu=data.get("mfu"),
-            throughput=_made(Throughput, data.get("throughput")),
-            memory=[_made(RankMemory, m) for m in data.get("memory", [])],
-            out_of_memory=_made(OutOfMemory, data.get("out_of_memory")),
-            cost=_made(Cost, data.get("cost") or {}),
-            coverage=_made(Coverage, data.get("coverage") or {}),
-            ops=[_made(Op, o) for o in data.get("ops", [])],
-            families=[_made(Family, f) for f in data.get("families", [])],
-            notes=list(data.get("notes", [])),
-            settings=dict(data.get("settings", {})),
-            raw=data,
-            run=run,
-            question=question or {},
-        )
+        try:
+            return cls(
+                cluster=data["cluster"],
+                gpu=data.get("gpu", ""),
+                command=data.get("command", ""),
+                world_size=data["world_size"],
+                gpus=data.get("gpus", data["world_size"]),
+                step=_made(Step, data.get("step")),
+                no_step=data.get("no_step"),
+                breakdown=_made(Breakdown, data.get("breakdown_ms") or {}),
+                flops_per_step=data.get("flops_per_step", 0),
+                mfu=data.get("mfu"),
+                throughput=_made(Throughput, data.get("throughput")),
+                memory=[_made(RankMemory, m) for m in data.get("memory", [])],
+                out_of_memory=_made(OutOfMemory, data.get("out_of_memory")),
+                cost=_made(Cost, data.get("cost") or {}),
+                coverage=_made(Coverage, data.get("coverage") or {}),
+                ops=[_made(Op, o) for o in data.get("ops", [])],
+                families=[_made(Family, f) for f in data.get("families", [])],
+                notes=list(data.get("notes", [])),
+                settings=dict(data.get("settings", {})),
+                raw=data,
+                run=run,
+                question=question or {},
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            raise MayaError(
+                f"this prediction is damaged ({type(problem).__name__}: {problem}); create it again with "
+                "`maya predict RUN`"
+            ) from None
 
     @property
     def step_ms(self) -> float | None:

@@ -1,7 +1,11 @@
 """`maya serve [DIR]`: a local web view over a folder of runs and searches.
 
-It is read-only: a what-if is simulated in memory and not stored. It listens on the loopback interface only. With --host
-it can be reached from other machines, and then every request needs the token that is printed.
+It is read-only: a what-if is simulated in memory and not stored. It listens on the loopback interface only, and answers
+only to processes of the user who started it. With --host it can be reached from other machines, and then every request
+needs the token that is printed.
+
+Runs that other people made are shown too. Their report.html may hold any script, so it is delivered in a sandbox: the
+browser treats it as another site, which cannot read anything of this server.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import argparse
 import hmac
 import http.server
 import json
+import math
 import os
 import pathlib
 import re
@@ -20,6 +25,7 @@ import time
 import urllib.parse
 from typing import Any
 
+from maya import files, peer
 from maya.installation import MayaError
 
 PAGE = pathlib.Path(__file__).with_name("serve_page.html")
@@ -29,7 +35,10 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# Stored pages come from the run directory, which somebody else may have made.
+SANDBOX = POLICY + "; sandbox allow-scripts allow-downloads"
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+LONGEST = 2000  # characters of a command or a name in the list
 
 
 class Folder:
@@ -130,34 +139,46 @@ def run_entry(folder: str | pathlib.Path) -> dict:
     if not prediction:
         return entry
     try:
-        p = json.loads(prediction)
+        p = files.parse_json(prediction)
         if p.get("version") != 1:
-            return {**entry, "state": f"version {p.get('version')} is newer than this program reads"}
+            return {**entry, "state": f"version {p.get('version')} is newer than this program reads"[:LONGEST]}
         memory = max((m["peak_bytes"] for m in p.get("memory", [])), default=0)
         throughput = p.get("throughput") or {}
         state = "out of memory" if p.get("out_of_memory") else "ok" if p.get("step") else "no step"
         return {
             **entry,
             "state": state,
-            "command": p.get("command"),
-            "cluster": p.get("cluster"),
-            "gpus": p.get("gpus"),
-            "step_ms": (p.get("step") or {}).get("ms"),
-            "per_second": throughput.get("per_second"),
-            "unit": throughput.get("unit"),
-            "mfu": p.get("mfu"),
-            "memory": memory,
-            "usd": (p.get("cost") or {}).get("usd_per_step"),
+            "command": _short(p.get("command")),
+            "cluster": _short(p.get("cluster")),
+            "gpus": _finite(p.get("gpus")),
+            "step_ms": _finite((p.get("step") or {}).get("ms")),
+            "per_second": _finite(throughput.get("per_second")),
+            "unit": _short(throughput.get("unit")),
+            "mfu": _finite(p.get("mfu")),
+            "memory": _finite(memory),
+            "usd": _finite((p.get("cost") or {}).get("usd_per_step")),
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         return {**entry, "state": "damaged prediction.json"}
+
+
+def _short(text: Any) -> str | None:
+    """Text of bounded length, whatever the file has in its place."""
+    return None if text is None else str(text)[:LONGEST]
+
+
+def _finite(number: Any) -> float | None:
+    """A number that JSON can hold."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return None
+    return number if abs(number) < 1e300 and not math.isnan(number) else None
 
 
 def search_entry(folder: str | pathlib.Path) -> dict:
     results = _read(folder, "results.json")
     entry: dict[str, Any] = {"state": "running", "command": os.path.basename(folder)}
     try:
-        data = json.loads(results) if results else {}
+        data = files.parse_json(results) if results else {}
         entry["state"] = "search" if data else "running"
     except ValueError:
         entry["state"] = "damaged results.json"
@@ -165,9 +186,10 @@ def search_entry(folder: str | pathlib.Path) -> dict:
 
 
 def _read(folder: str | pathlib.Path, name: str) -> str:
+    """The text of a file of the folder; empty if it is missing or not a regular file. A link could lead out of the
+    folder that is shown."""
     try:
-        with open(os.path.join(folder, name), errors="replace") as file:
-            return file.read(64 << 20)
+        return files.read_text(os.path.join(folder, name), follow=False)
     except OSError:
         return ""
 
@@ -179,45 +201,68 @@ def _toml(text: str, key: str) -> str | None:
         return None
     if found[3]:
         return found[3]  # a date
-    return found[1] if found[1] is not None else " ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[2]))
+    words = found[1] if found[1] is not None else " ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[2]))
+    return words[:LONGEST]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     server_version, sys_version, protocol_version = "maya", "", "HTTP/1.1"
+    timeout = 60  # seconds that a connection may be idle
     folder: Folder
     token: str | None = None
+    granted = False  # whether this request may see anything
 
     def do_GET(self) -> None:
-        url = urllib.parse.urlsplit(self.path)
-        asked = urllib.parse.parse_qs(url.query)
-        if not self._allowed(asked):
-            return
+        self.granted = False
+        # The body of a GET request is not read: on an open connection it would count as the next request.
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
         try:
-            self._answer(url.path, asked)
+            url = urllib.parse.urlsplit(self.path)
+            asked = urllib.parse.parse_qs(url.query)
+            self.granted = self._allowed(url.path, asked)
+            if self.granted:
+                self._answer(url.path, asked)
         except MayaError as problem:
             self._json({"error": str(problem)}, 400)
-        except BrokenPipeError:
-            pass
+        except ConnectionError:
+            self.close_connection = True
+        except Exception as problem:  # a damaged or hostile run must not end the view of the others
+            self._json({"error": f"cannot show this ({type(problem).__name__}: {str(problem)[:300]})"}, 500)
 
     def do_POST(self) -> None:
+        """There is nothing to write. The body is not read, so the connection ends: the body could otherwise be a second
+        request, with a Host of its own."""
+        self.granted, self.close_connection = False, True
         self._text("this view is read-only", 405)
 
-    do_PUT = do_DELETE = do_PATCH = do_POST
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
 
-    def _allowed(self, asked: dict) -> bool:
-        """Rejects requests that a page of another site makes through the user's browser (DNS rebinding)."""
-        host = (self.headers.get("Host") or "").rsplit(":", 1)[0].strip("[]")
-        if self.token is None:
-            if host not in LOOPBACK:
-                self._text("this view answers to localhost only", 403)
-                return False
+    def _allowed(self, path: str, asked: dict) -> bool:
+        """Rejects other users of the machine, other machines without the token, and requests that a page of another
+        site makes through the user's browser (DNS rebinding, cross-site requests)."""
+        site, mode = self.headers.get("Sec-Fetch-Site", "none"), self.headers.get("Sec-Fetch-Mode", "")
+        if site not in ("none", "same-origin") and (mode != "navigate" or path.startswith("/api/")):
+            return self._refuse("this view does not answer to pages of other sites")
+        if self.token is not None:
+            cookie = re.search(r"(?:^|;\s*)maya=([\w-]+)", self.headers.get("Cookie") or "")
+            given = asked.get("token", [cookie[1] if cookie else ""])[0]
+            if not hmac.compare_digest(given.encode(), self.token.encode()):
+                return self._refuse("the address needs the token that `maya serve` printed: …/?token=…")
             return True
-        cookie = re.search(r"maya=([\w-]+)", self.headers.get("Cookie") or "")
-        given = asked.get("token", [cookie[1] if cookie else ""])[0]
-        if not hmac.compare_digest(given, self.token):
-            self._text("the address needs the token that `maya serve` printed: …/?token=…", 403)
-            return False
+        if _host_name(self.headers.get("Host") or "") not in LOOPBACK:
+            return self._refuse("this view answers to localhost only")
+        if not peer.is_own_user(self.client_address[:2], self.connection.getsockname()[:2]):
+            return self._refuse(
+                "this view answers only to the user who started it; for others, start it with --host and send them the "
+                "address that it prints"
+            )
         return True
+
+    def _refuse(self, why: str) -> bool:
+        self.close_connection = True
+        self._text(why, 403)
+        return False
 
     def _answer(self, path: str, asked: dict) -> None:
         from maya import api
@@ -237,18 +282,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._json({"clusters": [c["name"] for c in api.clusters()], "gpus": [g["name"] for g in api.gpus()]})
         elif path == "/api/predict":
             settings = dict(pair.split("=", 1) for pair in asked.get("set", []) if "=" in pair)
-            run = self.folder.path(one("run"))
+            run, cluster = self.folder.path(one("run")), asked.get("cluster", [""])[0]
+            if "/" in cluster or cluster.endswith(".toml"):
+                raise MayaError(f"{cluster}: name a cluster of the catalogue; this view reads no other files")
             began = time.perf_counter()
-            found = api.predict(run, asked.get("cluster", [None])[0] or None, set=settings)
+            found = api.predict(run, cluster or None, set=settings)
             self._json({"prediction": found.raw, "seconds": time.perf_counter() - began})
         elif path == "/api/search":
             self._json(search_state(self.folder.path(one("run"))))
         elif path == "/report":
             folder = self.folder.path(one("run"))
-            page = folder / "report.html"
-            self._html(page.read_text() if page.exists() else api.page(api.Run(folder).predict()))
+            self._html(_read(folder, "report.html") or api.page(api.Run(folder).predict()), SANDBOX)
         elif path == "/search":
-            self._html(search_page(self.folder.path(one("run"))))
+            self._html(search_page(self.folder.path(one("run"))), SANDBOX)
         elif path == "/compare":
             runs = [self.folder.path(name) for name in asked.get("run", [])]
             names = asked.get("run", [])
@@ -257,35 +303,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise MayaError("compare: choose at least two runs")
             from maya.compare_page import html_of
 
-            self._html(html_of(names, [p.raw for p in predictions]))
+            self._html(html_of(names, [p.raw for p in predictions]), SANDBOX)
         else:
             self._text("there is nothing here", 404)
 
-    def _html(self, text: str) -> None:
-        self._send(text.encode(), "text/html; charset=utf-8")
+    def _html(self, text: str, policy: str = POLICY) -> None:
+        self._send(text.encode(errors="replace"), "text/html; charset=utf-8", policy=policy)
 
     def _json(self, data: Any, code: int = 200) -> None:
         self._send(json.dumps(data).encode(), "application/json", code)
 
     def _text(self, text: str, code: int) -> None:
-        self._send((text + "\n").encode(), "text/plain; charset=utf-8", code)
+        self._send((text + "\n").encode(errors="replace"), "text/plain; charset=utf-8", code)
 
-    def _send(self, body: bytes, kind: str, code: int = 200) -> None:
+    def _send(self, body: bytes, kind: str, code: int = 200, policy: str = POLICY) -> None:
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Security-Policy", policy)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("Cache-Control", "no-store")
-        if self.token:
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        if self.token and self.granted:  # only who has shown the token gets it as a cookie
             self.send_header("Set-Cookie", f"maya={self.token}; HttpOnly; SameSite=Strict; Path=/")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def log_message(self, *words: Any) -> None:
         pass
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header: localhost:8421 → localhost, [::1]:8421 → ::1."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if ":" in host else host
 
 
 def search_state(folder: pathlib.Path) -> dict:
@@ -300,7 +355,7 @@ def search_state(folder: pathlib.Path) -> dict:
         text = _read(folder, "results.json")
         if not text:
             raise MayaError("a search that still runs is shown with Optuna: pip install 'maya[search]'") from None
-        return {"finished": True, "summary": "", "results": json.loads(text)}
+        return {"finished": True, "summary": "", "results": files.parse_json(text)}
 
 
 def search_page(folder: pathlib.Path) -> str:

@@ -344,8 +344,11 @@ int run(const Options& options, std::vector<std::string> command) {
   if (auto status = launch::write_file(run_file, launch::to_toml(file)); !status)
     fail(status.error());
   print_notes(directory->path());
-  for (const std::string& line : ended->notes) fmt::print(stderr, "maya: {}\n", line);
-  if (ended->failed) fmt::print(stderr, "maya: {}\n", launch::words(*ended->failed));
+  for (const std::string& line : ended->notes)
+    fmt::print(stderr, "maya: {}
+", base::visible(line));
+  if (ended->failed) fmt::print(stderr, "maya: {}
+", base::visible(launch::words(*ended->failed)));
   if (*stop_after > 0 && code == 0)
     fmt::print(
         stderr, "maya: {}\n",
@@ -355,16 +358,16 @@ int run(const Options& options, std::vector<std::string> command) {
             : fmt::format("the command ended by itself before {} steady steps were detected",
                           *stop_after));
   if (file.recordings == 0) {
-    if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
-    auto line = unreached(directory->path());
-    fail(fmt::format(
-        "nothing was recorded: the command ended with code {} before it used the device{}", code,
-        line.empty() ? "" : fmt::format(" ({})", line)));
-    return code;
+      if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
+      auto line = unreached(directory->path());
+      fail(fmt::format(
+          "nothing was recorded: the command ended with code {} before it used the device{}", code,
+          line.empty() ? "" : fmt::format(" ({})", line)));
+      return code;
   }
   if (code != 0) {
-    fmt::print(stderr, "maya: the command ended with code {}; its work until then is recorded\n",
-               code);
+      fmt::print(stderr, "maya: the command ended with code {}; its work until then is recorded\n",
+                 code);
   }
   if (options.no_predict) return code;
   int predicted = print_prediction(directory->path(), spec, pairs, options);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 
 #include "clock/system_call.h"
@@ -83,8 +84,8 @@ std::int64_t Domain::real_start(int clock) const {
   return header_->real_start[clock < 0 || clock > 15 ? 0 : clock];
 }
 std::int64_t Domain::now() const { return header_->now.load(std::memory_order_relaxed); }
-std::uint32_t Domain::places() const { return header_->places.load(); }
-std::uint32_t Domain::members() const { return header_->members.load(); }
+std::uint32_t Domain::places() const { return std::min(header_->places.load(), most_threads); }
+std::uint32_t Domain::members() const { return std::min(header_->members.load(), most_processes); }
 std::uint32_t Domain::joins() const { return header_->joins.load(); }
 
 void Domain::reached(std::int64_t time) {

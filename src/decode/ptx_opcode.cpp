@@ -351,6 +351,7 @@ bool type_of(std::string_view s, Type& t) {
   for (char d : s.substr(1)) {
     if (!std::isdigit(static_cast<unsigned char>(d))) return false;
     width = width * 10 + (d - '0');
+    if (width > 128) return false;
   }
   if (width != 8 && width != 16 && width != 32 && width != 64 && width != 128) return false;
   t = {static_cast<std::uint8_t>(width / 8), c == 's', c == 'f', false};

@@ -88,8 +88,9 @@ std::size_t elf_bytes(const char* data, std::size_t room) {
     end = std::max<std::size_t>(end, at + bytes);
     return true;
   };
-  if (header.e_shnum != 0 &&
-      (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum))
+  // Kernels are sections: without any, this is the begin of a file that was cut off.
+  if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
+      header.e_shstrndx >= header.e_shnum)
     return 0;
   if (!extend(header.e_phoff, std::uint64_t{header.e_phnum} * header.e_phentsize) ||
       !extend(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize))

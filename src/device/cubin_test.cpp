@@ -94,18 +94,24 @@ TEST(Cubin, PicksWhatTheGpuCanRun) {
 }
 
 TEST(Cubin, ACubinByItselfRunsOnItsOwnKindOnly) {
-  Elf64_Ehdr header{};
+  struct {
+    Elf64_Ehdr header;
+    Elf64_Shdr section;
+  } elf{};
+  auto& header = elf.header;
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_flags = 80;
-  EXPECT_EQ(unpack(&header, 80).fault, ImageFault::none);
-  EXPECT_EQ(unpack(&header, 86).fault, ImageFault::none);
-  EXPECT_EQ(unpack(&header, 75).fault, ImageFault::no_kernel_image);
-  EXPECT_EQ(unpack(&header, 90).fault, ImageFault::no_kernel_image);
+  EXPECT_EQ(unpack(&elf, 80).fault, ImageFault::invalid) << "without sections";
+  header.e_shoff = sizeof header, header.e_shentsize = sizeof elf.section, header.e_shnum = 1;
+  EXPECT_EQ(unpack(&elf, 80).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&elf, 86).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&elf, 75).fault, ImageFault::no_kernel_image);
+  EXPECT_EQ(unpack(&elf, 90).fault, ImageFault::no_kernel_image);
   // CUDA 13 writes the number one byte further up.
   header.e_ident[EI_ABIVERSION] = 8;
   header.e_flags = 90 << 8;
-  EXPECT_EQ(unpack(&header, 90).fault, ImageFault::none);
-  EXPECT_EQ(unpack(&header, 80).fault, ImageFault::no_kernel_image);
+  EXPECT_EQ(unpack(&elf, 90).fault, ImageFault::none);
+  EXPECT_EQ(unpack(&elf, 80).fault, ImageFault::no_kernel_image);
 }
 
 TEST(Cubin, KernelsHaveTheVersionOfTheirImage) {

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/visible.h"
 #include "launch/job_clock.h"
 #include "launch/stop_after.h"
 #include "launch/supervise.h"
@@ -275,7 +276,7 @@ class Probe {
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     const std::string words =
         fmt::format("rank {} does other work than rank 0: {}", last, *difference);
-    fmt::print(stderr, "maya: {}; ranks {} run\n", words, fmt::join(ranks, ", "));
+    fmt::print(stderr, "maya: {}; ranks {} run\n", base::visible(words), fmt::join(ranks, ", "));
     forget_recordings(job_, {0});
     job_.ranks = std::move(ranks);
     auto more = start(job_, job_.ranks);

@@ -47,10 +47,22 @@ constexpr const char* manifest_title =
 
 // Files that the launcher and other maya commands write, or processes of the run before they have a
 // rank. Recordings are not listed here: each process adds its own.
-constexpr const char* fixed_names[] = {
-    "run.toml",    "device.txt",       "notes.txt",    "unreached.txt", "prediction.json",
-    "report.html", "timeline.pftrace", "serving.json", "ended.txt",     "stop",
-    "first.maya",  "exchange/",        "ptx/",         "caches/"};
+constexpr const char* fixed_names[] = {"run.toml",
+                                       "device.txt",
+                                       "notes.txt",
+                                       "unreached.txt",
+                                       "prediction.json",
+                                       "report.html",
+                                       "timeline.pftrace",
+                                       "serving.json",
+                                       "ended.txt",
+                                       "stop",
+                                       "first.maya",
+                                       "clock",
+                                       "probe.txt",
+                                       "exchange/",
+                                       "ptx/",
+                                       "caches/"};
 
 std::string read_small(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -127,6 +127,22 @@ TEST_F(RunDirectoryTest, UnlistedRecordingIsNotRemoved) {
   EXPECT_TRUE(fs::exists("r/rank-7.maya"));
 }
 
+TEST_F(RunDirectoryTest, UnlistedFileUnderTheNameOfTheClockIsNotRemoved) {
+  { ASSERT_TRUE(RunDirectory::create("r", "train")); }
+  std::string manifest;
+  {
+    std::ifstream file("r/.manifest");
+    for (std::string line; std::getline(file, line);)
+      if (line != "clock") manifest += line + "\n";
+  }
+  std::ofstream("r/.manifest") << manifest;  // of a run of an earlier version
+  std::ofstream("r/clock") << "mine";
+  auto again = RunDirectory::create("r", "train");
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("r/clock"), std::string::npos);
+  EXPECT_TRUE(fs::exists("r/clock"));
+}
+
 TEST_F(RunDirectoryTest, ManifestCannotListFilesOutsideTheDirectory) {
   { ASSERT_TRUE(RunDirectory::create("r", "train")); }
   std::ofstream("precious") << 1;

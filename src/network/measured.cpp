@@ -76,8 +76,8 @@ Result<Measured> Measured::parse(std::string_view text, std::string_view gpu,
     const bool engine = library && *library != CollectiveLibrary::nccl;
     const bool place = where == "switch" || where == "ring" || where == "any" ||
                        (engine && kind == CollectiveKind::all_reduce);
-    if (!kind || !place || curve.ranks < 2 || !(curve.first_bytes >= 1) || curve.us.empty() ||
-        !positive || !row.eof())
+    if (!kind || !place || curve.ranks < 2 || !(curve.first_bytes >= 1) ||
+        !std::isfinite(curve.first_bytes) || curve.us.empty() || !positive || !row.eof())
       return Error{
           origin + ":" + std::to_string(number) +
           ": expected gpu,collective,switch|ring|any|engine,ranks,first bytes,times in us, each "

@@ -181,6 +181,10 @@ TEST_F(EndToEnd, WhatAClientOfAnEngineSawBelongsToItsCluster) {
   Options other;
   other.cluster = "dgx-a100:1";
   EXPECT_TRUE(predicted(other).serving.empty());
+  // Nesting that would take the whole stack when it is printed.
+  folder.write("serving.json",
+               "{\"loads\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}");
+  EXPECT_TRUE(predicted().serving.empty());
   folder.write("serving.json", "[1, 2");
   const Outcome damaged = predicted();
   EXPECT_TRUE(damaged.serving.empty());

@@ -19,6 +19,17 @@ void add_price(Json& load, double usd_per_hour) {
   load["usd_per_million_output_tokens"] = usd_per_hour / (rate->get<double>() * 3600) * 1e6;
 }
 
+// Whether the file is nested no deeper than what `maya serve-bench` writes. To print it takes stack
+// for each level.
+bool is_flat(const Json& json, int depth = 0) {
+  constexpr int most = 32;
+  if (depth > most) return false;
+  if (json.is_structured())
+    for (const Json& inner : json)
+      if (!is_flat(inner, depth + 1)) return false;
+  return true;
+}
+
 }  // namespace
 
 Result<std::string> serving_of(const std::string& directory, double usd_per_hour) {
@@ -30,7 +41,8 @@ Result<std::string> serving_of(const std::string& directory, double usd_per_hour
   if (!text) return text.error();
   Json json = Json::parse(*text, nullptr, false);
   const auto loads = json.is_object() ? json.find("loads") : json.end();
-  if (json.is_discarded() || !json.is_object() || loads == json.end() || !loads->is_array())
+  if (json.is_discarded() || !json.is_object() || loads == json.end() || !loads->is_array() ||
+      !is_flat(json))
     return Error{
         fmt::format("{} is not what `maya serve-bench` writes: an object with `loads`", path)};
   if (usd_per_hour > 0) {

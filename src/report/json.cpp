@@ -1,6 +1,11 @@
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/visible.h"
 #include "maya/report.h"
@@ -156,6 +161,37 @@ bool make_visible(nlohmann::json& json, int depth = 0) {
   return true;
 }
 
+bool integer_fits(const nlohmann::json& number, bool narrow) {
+  if (!number.is_number()) return true;  // the conversion fails, and says so
+  if (!number.is_number_integer()) return false;
+  constexpr auto most = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (number.is_number_unsigned() && number.get<std::uint64_t>() > most) return false;
+  return !narrow || std::in_range<std::int32_t>(number.get<std::int64_t>());
+}
+
+// Whether all numbers below are integers that fit, where they are read as integers: the conversion
+// of any other number is undefined or gives another number.
+bool integers_fit(const nlohmann::json& json) {
+  static const std::set<std::string_view> narrow = {"rank", "ranks", "stand_in",
+                                                    "allocator_retries"};
+  if (!json.is_structured()) return true;
+  for (const auto& [key, value] : json.items()) {
+    const bool counts = narrow.contains(key);
+    const bool read_as_integer = counts || key == "count" || key.ends_with("bytes");
+    if ((read_as_integer && !integer_fits(value, counts)) || !integers_fit(value)) return false;
+  }
+  return true;
+}
+
+bool all_integers_fit(const nlohmann::json& json) {
+  for (const char* key : {"world_size", "gpus", "rank_classes"})
+    if (json.contains(key) && !integer_fits(json[key], true)) return false;
+  // The other parts have means, which are no integers.
+  for (const char* key : {"step", "memory", "stages", "out_of_memory", "coverage"})
+    if (json.contains(key) && !integers_fit(json[key])) return false;
+  return true;
+}
+
 }  // namespace
 
 Result<Prediction> from_json(const std::string& text, const std::string& where) {
@@ -171,6 +207,11 @@ Result<Prediction> from_json(const std::string& text, const std::string& where) 
         fmt::format("{} has version {}, but this program reads version 1; create it again with "
                     "`maya predict RUN`",
                     where, version.dump())};
+  if (!all_integers_fit(json))
+    return Error{
+        fmt::format("{} has a number that is not a count or a size; create it again with "
+                    "`maya predict RUN`",
+                    where)};
   try {
     Prediction p;
     p.world_size = json.at("world_size");

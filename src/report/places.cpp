@@ -32,7 +32,10 @@ bool is_library(const std::string& file) {
   return file.empty() || file[0] == '<';
 }
 
+// The recorder writes at most 96 frames of a stack. Without limits a file of a few megabytes could
+// ask for terabytes, because a gradient has a copy of the frames of its forward op.
 constexpr std::uint32_t most_stacks = 1 << 20;
+constexpr std::size_t most_frames = 256, most_text = 4096;
 
 struct Change {
   std::uint64_t record;
@@ -104,8 +107,8 @@ class Reader {
         index > most_stacks || !number(report::take(line, '\t'), self, 16))
       return;
     Stack made;
-    while (!line.empty()) {
-      std::string_view text = report::take(line, '\t');
+    while (!line.empty() && made.frames.size() < most_frames) {
+      std::string_view text = report::take(line, '\t').substr(0, most_text);
       auto [known, added] =
           frames_.try_emplace(std::string(text), static_cast<std::uint32_t>(places_.frames.size()));
       if (added) {
@@ -146,7 +149,7 @@ class Reader {
     std::uint64_t self = 0;
     if (!number(report::take(line, ' '), self, 16) || line.empty()) return;
     auto& known = names_[self];
-    if (path || known.empty()) known = base::visible(line);
+    if (path || known.empty()) known = base::visible(line.substr(0, most_text));
   }
 
   std::uint32_t module(std::uint64_t self) {
@@ -175,7 +178,7 @@ const Frame* Places::own(std::uint32_t stack) const {
 }
 
 Result<Places> read_places(const std::string& path, const trace::Recording& recording) {
-  constexpr std::size_t most = std::size_t{1} << 30;
+  constexpr std::size_t most = 256 << 20;
   auto text = base::read_file(path, most);
   if (!text) return text.error();
   constexpr std::string_view head = "maya places 1\n";

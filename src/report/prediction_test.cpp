@@ -227,6 +227,19 @@ TEST(Json, ErrorsNameTheFile) {
             std::string::npos);
 }
 
+TEST(Json, NumbersThatDoNotFitAreErrors) {
+  const std::string text = to_json(Prediction{});
+  ASSERT_TRUE(from_json(text, "x.json"));
+  for (const char* number : {"99999999999999999999999999", "1e300", "1.5", "4294967296", "-1e99"}) {
+    std::string other = text;
+    const std::string field = "\"world_size\": ";
+    other.replace(other.find(field) + field.size(), 1, number);
+    const auto read = from_json(other, "x.json");
+    ASSERT_FALSE(read) << number;
+    EXPECT_NE(read.error().message.find("x.json"), std::string::npos);
+  }
+}
+
 TEST(Summary, Golden) {
   const std::string text = summary(sample::prediction());
   expect_golden("summary.txt", text);

@@ -157,7 +157,7 @@ void leave_job() {
   if (ranks_that_run().empty() || rank < 0 || !is_the_rank()) return;
   const std::string mark = mark_of(rank);
   mkdir(mark.substr(0, mark.rfind('/')).c_str(), 0755);
-  const int file = ::open(mark.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+  const int file = ::open(mark.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file >= 0) ::close(file);
 }
 

@@ -26,7 +26,8 @@ void note_use(std::string_view what) {
   if (run == nullptr) return;
   const std::string folder = std::string(run) + "/exchange";
   mkdir(folder.c_str(), 0755);
-  const int file = open((folder + "/optimizer").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  const int file =
+      open((folder + "/optimizer").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file >= 0) close(file);
 }
 

@@ -109,7 +109,7 @@ void leave_with(int code) {
   const std::string text = std::to_string(code) + " " + error_line() + "\n";
   std::string folder(failure_mark);
   mkdir(folder.substr(0, folder.rfind('/')).c_str(), 0755);
-  const int file = open(failure_mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int file = open(failure_mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file < 0) return;
   [[maybe_unused]] const auto ignored = real_write.get()(file, text.data(), text.size());
   close(file);

@@ -14,6 +14,9 @@ namespace maya::session {
 
 MAYA_EXPORT int module_load(void*& module, const void* data);
 MAYA_EXPORT int module_load_file(void*& module, const char* path);
+// The bytes of a regular file; false for anything else. The path comes from the program: a folder,
+// a device or a FIFO would throw, never end or block.
+MAYA_EXPORT bool read_code_file(const char* path, std::string& bytes);
 MAYA_EXPORT int module_unload(void* module);
 MAYA_EXPORT bool valid_module(void* module);
 MAYA_EXPORT int module_function(void* module, const char* name, void*& function);

@@ -1,8 +1,6 @@
 // Kernels as the program brings them: registered by its start-up code or loaded as modules,
 // unpacked when first used.
-#include <fstream>
-#include <iterator>
-
+#include "base/files.h"
 #include "session/calls.h"
 #include "session/host_memory.h"
 #include "session/notes.h"
@@ -164,12 +162,19 @@ int module_load(void*& handle, const void* data) {
   return code::success;
 }
 
+bool read_code_file(const char* path, std::string& bytes) {
+  constexpr std::size_t most = std::size_t{2} << 30;
+  auto text = base::read_file(path, most);
+  if (text) bytes = std::move(*text);
+  return static_cast<bool>(text);
+}
+
 int module_load_file(void*& module, const char* path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return code::file_not_found;
-  std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
-  bytes.push_back('\0');
-  return module_load(module, bytes.data());
+  std::string bytes;
+  if (!read_code_file(path, bytes)) return code::file_not_found;
+  // Of a file the size is known: one that was cut off must not be read on in the memory behind it.
+  if (device::image_bytes(bytes.c_str(), bytes.size() + 1) == 0) return code::invalid_image;
+  return module_load(module, bytes.c_str());
 }
 
 int module_unload(void* handle) {

@@ -1,3 +1,11 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+
 #include "session/kernels.h"
 #include "session/testing/device.h"
 
@@ -16,6 +24,34 @@ TEST_F(Modules, ThatAreNoCodeAreRefused) {
   EXPECT_EQ(module_load(module, junk), code::invalid_image);
   EXPECT_EQ(module_load(module, nullptr), code::invalid_value);
   EXPECT_EQ(module_load_file(module, "/nonexistent/module.cubin"), code::file_not_found);
+}
+
+TEST_F(Modules, AreReadFromRegularFilesOnly) {
+  void* module = nullptr;
+  const std::string fifo = ::testing::TempDir() + "maya-fifo-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {std::string("/"), std::string("/dev/zero"), fifo})
+    EXPECT_EQ(module_load_file(module, path.c_str()), code::file_not_found) << path;
+  unlink(fifo.c_str());
+}
+
+TEST_F(Modules, ThatWereCutOffAreRefused) {
+  void* module = nullptr;
+  std::string elf(4096, '\0');
+  auto put = [&](std::size_t at, auto value) {
+    std::memcpy(elf.data() + at, &value, sizeof value);
+  };
+  elf.replace(0, 7, "\177ELF\2\1\1");
+  put(16, std::uint16_t{2}), put(18, std::uint16_t{190}), put(52, std::uint16_t{64});
+  EXPECT_EQ(module_load(module, elf.data()), code::invalid_image) << "no table of sections";
+  put(40, std::uint64_t{64}), put(58, std::uint16_t{64}), put(60, std::uint16_t{2});
+  put(64 + 64 + 4, std::uint32_t{3}), put(64 + 64 + 24, std::uint64_t{3000});
+  put(64 + 64 + 32, std::uint64_t{1000});
+  const std::string path = ::testing::TempDir() + "maya-cut-" + std::to_string(getpid());
+  std::ofstream(path, std::ios::binary) << elf.substr(0, 2000);
+  EXPECT_EQ(module_load_file(module, path.c_str()), code::invalid_image)
+      << "a section behind its end";
+  unlink(path.c_str());
 }
 
 TEST_F(Modules, GiveTheirFunctionsByName) {

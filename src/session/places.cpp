@@ -141,9 +141,9 @@ class Places {
     if (file_ != nullptr || directory.empty()) return;
     const std::string name = "process-" + std::to_string(getpid()) + ".places";
     list_in_manifest(name);
-    const int file =
-        ::open((directory + "/" + name).c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC,
-               0600);  // as the recordings: paths are nobody else's business
+    const int file = ::open((directory + "/" + name).c_str(),
+                            O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                            0600);  // as the recordings: paths are nobody else's business
     file_ = file < 0 ? nullptr : ::fdopen(file, "w");
     if (file_ == nullptr) return;
     std::fputs("maya places 1\n", file_);

@@ -271,6 +271,11 @@ TEST_F(TraceTest, HostileDefinitionsAreRejected) {
   std::string communicator;
   encode(Communicator{.id = 1, .rank = 9, .size = 4}, communicator);
   EXPECT_TRUE(refused(format::Define::communicator, 0, communicator));
+  Identity identity;
+  identity.memory_context = 1ULL << 63;  // would make the peak negative
+  std::string context;
+  encode(identity, context);
+  EXPECT_TRUE(refused(format::Define::identity, 0, context));
 }
 
 TEST_F(TraceTest, DamagedTailIsDetected) {

@@ -12,6 +12,7 @@ namespace maya::values {
 namespace {
 
 constexpr std::uint32_t entry_magic = 0x4d455843;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;  // of an entry
 
 double now() {
   timespec t{};
@@ -47,7 +48,7 @@ Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
       peers_(static_cast<std::size_t>(size)) {
   if (directory_.empty()) return;
   mkdir(directory_.c_str(), 0755);
-  own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (exchange_waits.tell != nullptr) exchange_waits.tell();
 }
 
@@ -88,8 +89,11 @@ bool Exchange::advance(Peer& peer, int rank) {
       return any;
     if (header.magic != entry_magic) return any;
     struct stat info {};
-    std::uint64_t end = peer.position + sizeof header + header.bytes;
-    if (fstat(peer.file, &info) != 0 || static_cast<std::uint64_t>(info.st_size) < end) return any;
+    const std::uint64_t begin = peer.position + sizeof header;
+    if (fstat(peer.file, &info) != 0 || header.bytes > most_bytes ||
+        static_cast<std::uint64_t>(info.st_size) < begin + header.bytes)
+      return any;
+    const std::uint64_t end = begin + header.bytes;
     peer.entries[header.key] = {peer.position + sizeof header, header.bytes, header.known != 0};
     peer.position = end;
     any = true;

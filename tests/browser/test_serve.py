@@ -115,6 +115,24 @@ def test_token_is_required_if_other_machines_can_connect(runs):
         server.server_close()
 
 
+def test_a_report_of_somebody_else_cannot_read_the_other_runs(browser, tmp_path):
+    (tmp_path / "sent").mkdir()
+    (tmp_path / "sent" / "prediction.json").write_text('{"version": 1}')
+    (tmp_path / "sent" / "report.html").write_text(
+        "<script>fetch('/api/runs').then(r => r.text()).then(t => { window.found = t; })"
+        ".catch(() => { window.found = 'refused'; });</script>"
+    )
+    server = serve.make_server(tmp_path)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        browser.open(f"http://localhost:{server.server_address[1]}/report?run=sent")
+        browser.wait("window.found !== undefined")
+        assert browser["window.found"] == "refused"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_a_port_in_use(runs):
     first = serve.make_server(runs)
     try:

@@ -56,6 +56,49 @@ def test_directory_is_in_use_until_the_last_process_has_ended(run, tmp_path):
     assert not recording.exists() or recording.name == "rank-0.maya"
 
 
+def test_directory_is_in_use_while_a_forked_program_runs(run, tmp_path):
+    """A program of --start forked is not a child of the launcher, which is killed."""
+    out, script = tmp_path / "r", tmp_path / "program.py"
+    script.write_text(TOUCH + "\nimport os, time; print(os.getpid(), flush=True); time.sleep(600)\n")
+    launcher = subprocess.Popen(
+        [MAYA, "run", "--quiet", "--start", "forked", "--out", str(out), "--", sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert launcher.stdout.readline().strip() == "0"
+    pid = int(launcher.stdout.readline())
+    try:
+        launcher.kill()
+        launcher.wait()
+        second = python(run, TOUCH, out=out, options=("--no-predict",))
+        assert second.code == 1 and "still in progress" in second.stderr
+        assert list(out.glob("*.maya.tail"))
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_for(lambda: python(run, TOUCH, out=out, options=("--no-predict",)).code == 0, 60)
+
+
+@pytest.mark.parametrize("name", ["exchange/optimizer", "exchange/failed-0"])
+def test_links_in_the_exchange_are_not_followed(run, tmp_path, name):
+    """Whoever can write to a run directory cannot redirect what its processes write there."""
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    done = python(run, f"""
+        import os, sys
+        folder = os.environ["MAYA_RUN_DIR"] + "/exchange"
+        os.makedirs(folder, exist_ok=True)
+        link = os.environ["MAYA_RUN_DIR"] + "/{name}"
+        if os.path.lexists(link):
+            os.unlink(link)
+        os.symlink({str(victim)!r}, link)
+        import torch
+        torch.optim.SGD([torch.ones(2, device="cuda", requires_grad=True)], lr=0.1)
+        sys.exit("a failure")
+        """, options=("--no-predict",), cluster="h100-sxm", RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
+    assert done.code == 1
+    assert victim.read_text() == "theirs"
+
+
 def environment_of(pid):
     try:
         return open(f"/proc/{pid}/environ", errors="replace").read().split("\0")

@@ -11,6 +11,7 @@ from maya import MayaError
 from maya.search import session, templates, view
 from maya.search.expression import ExpressionError
 from maya.search.space import SpaceError
+from maya.visible import visible_lines
 
 EPILOG = """examples:
   maya search --init plain > space.toml      a commented space to begin with
@@ -75,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fail(message: str, code: int) -> int:
-    print(f"maya: {message}", file=sys.stderr)
+    print(f"maya: {visible_lines(message)}", file=sys.stderr)
     return code
 
 
@@ -106,7 +107,12 @@ def run(options: argparse.Namespace, command: list[str] | None) -> int:
 
 
 def show(result: object, options: argparse.Namespace) -> None:
-    print(result.to_json() if options.json else result.to_csv() if options.csv else result.summary(), end="")  # type: ignore
+    if options.json:
+        print(result.to_json(), end="")  # type: ignore
+        return
+    # Values and error lines of somebody else's search may have escape sequences. In a file they do no harm.
+    text = result.to_csv().replace("\r\n", "\n") if options.csv else result.summary()  # type: ignore
+    print(text if options.csv and not sys.stdout.isatty() else visible_lines(text), end="")
 
 
 def list_configurations(options: argparse.Namespace, command: list[str] | None) -> int:

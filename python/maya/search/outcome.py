@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pathlib
 import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
+from maya import files
 from maya.search.objective import peak_memory
 
 OK = "ok"
@@ -76,7 +76,7 @@ def first_error(text: str) -> str:
 
 def read_prediction(run: pathlib.Path) -> dict[str, Any] | None:
     try:
-        prediction = json.loads((run / "prediction.json").read_text())
+        prediction = files.parse_json(files.read_text(run / "prediction.json"))
     except (OSError, ValueError):
         return None
     return prediction if isinstance(prediction, dict) else None

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Sequence
 
-from maya import MayaError
+from maya import MayaError, files
 from maya.search import campaign, enumeration, outcome, sampler
 from maya.search import plan as plans
 from maya.search import strategy as strategies
@@ -22,6 +22,7 @@ from maya.search.store import Store, check_version
 
 LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
 SMALL = 200  # up to this many configurations are all tried, unless --method is given
+MOST_SPACE = 4 << 20  # bytes of the space.toml of a search that is shown
 METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
@@ -188,8 +189,9 @@ def show(folder: str | os.PathLike) -> SearchResult:
         raise MayaError(f"{folder} is not a directory")
     origin = check_version(folder)
     try:
-        space = Space.parse((folder / "space.toml").read_bytes(), folder / "space.toml", origin.get("command") or None,
-                            origin.get("cluster"), templates=False)
+        text = files.read_text(folder / "space.toml", MOST_SPACE)
+        space = Space.parse(text.encode(), folder / "space.toml", origin.get("command") or None, origin.get("cluster"),
+                            templates=False)
     except OSError:
         raise MayaError(f"{folder} is not the directory of a search: it has no space.toml") from None
     store = Store.read(folder, space)

@@ -20,14 +20,16 @@ import hashlib
 import json
 import os
 import pathlib
+import stat
 import time
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping
 
-from maya import MayaError
+from maya import MayaError, files
 from maya.search import domain, outcome
 from maya.search.space import Space
+from maya.visible import visible
 
 VERSION = 1
 
@@ -97,14 +99,28 @@ def distribution(parameter: domain.Parameter, numeric: bool = False) -> Any:
     return distributions.CategoricalDistribution(options + extra)
 
 
+def _open(path: pathlib.Path, flags: int) -> int:
+    """Opens a file of the search for writing. A link or a device in its place, as in a directory that somebody else
+    made, is an error: what it leads to is not ours."""
+    try:
+        file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as problem:
+        what = "it is a symbolic link" if path.is_symlink() else problem.strerror
+        raise StoreError(f"cannot write {path}: {what}; name another directory with --out") from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise StoreError(f"cannot write {path}: it is not a regular file; name another directory with --out")
+    return file
+
+
 class _Lock:
     def __init__(self, folder: pathlib.Path):
-        self.file = open(folder / "search.lock", "a+")
+        self.file = open(_open(folder / "search.lock", os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+")
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.file.seek(0)
-            holder = self.file.read().strip()
+            holder = visible(self.file.read(20).strip())
             self.file.close()
             raise StoreError(
                 f"another search {f'(process {holder}) ' if holder else ''}is writing to {folder}; wait for it, "
@@ -120,9 +136,9 @@ class _Lock:
 
 def _mend(journal: pathlib.Path) -> None:
     """Cuts off a last line that was not written to its end (a kill, a full disk)."""
-    if not journal.exists():
+    if not journal.exists() and not journal.is_symlink():
         return
-    with open(journal, "r+b") as file:
+    with open(_open(journal, os.O_RDWR), "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         back = min(size, 1 << 24)
         file.seek(size - back)
@@ -142,7 +158,7 @@ def _backend(journal: pathlib.Path) -> Any:
 
         def append_logs(self, logs: list[dict[str, Any]]) -> None:
             lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
-            with open(journal, "ab", buffering=0) as file:
+            with open(_open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab", buffering=0) as file:
                 before = file.seek(0, os.SEEK_END)
                 try:
                     if file.write(lines) != len(lines):
@@ -174,9 +190,11 @@ class Store:
         try:
             if not folder.exists():
                 folder.mkdir(parents=True, mode=0o700)  # command lines and outputs of trials are private
-            (folder / "trials").mkdir(exist_ok=True)
+            (folder / "trials").mkdir(mode=0o700, exist_ok=True)
         except OSError as problem:
             raise StoreError(f"cannot make {folder}: {problem.strerror}") from None
+        if (folder / "trials").is_symlink():
+            raise StoreError(f"{folder / 'trials'} is a symbolic link; name another directory with --out")
         if any(folder.iterdir()) and not (folder / "search.json").exists() and [
                 p for p in folder.iterdir() if p.name not in ("trials", "search.lock")]:
             raise StoreError(f"{folder} is not the directory of a search; name a new one with --out")
@@ -186,6 +204,7 @@ class Store:
             _mend(folder / "study.journal")
             _write(folder / "search.json", json.dumps({"version": VERSION, **origin}, indent=2) + "\n")
             _write(folder / "space.toml", space.text)
+            os.close(_open(folder / "study.journal", os.O_WRONLY | os.O_CREAT))  # Optuna's own would be readable by all
             storage = optuna().storages.JournalStorage(_backend(folder / "study.journal"))
             store = Store(folder, space, None, lock)
             store._open_study(storage, numeric)
@@ -201,14 +220,21 @@ class Store:
         journal = folder / "study.journal"
         if not journal.exists():
             raise StoreError(f"{folder} is not the directory of a search: it has no study.journal")
+        if not journal.is_file():
+            raise StoreError(f"{journal} is not a regular file")
         package = optuna()
-        storage = package.storages.JournalStorage(package.storages.journal.JournalFileBackend(str(journal)))
-        studies = storage.get_all_studies()
-        if not studies:
-            raise StoreError(f"{folder} has no study yet")
-        store = Store(folder, space, package.load_study(study_name=studies[-1].study_name, storage=storage), None)
-        store._load()
-        return store
+        try:
+            storage = package.storages.JournalStorage(package.storages.journal.JournalFileBackend(str(journal)))
+            studies = storage.get_all_studies()
+            if not studies:
+                raise StoreError(f"{folder} has no study yet")
+            store = Store(folder, space, package.load_study(study_name=studies[-1].study_name, storage=storage), None)
+            store._load()
+            return store
+        except MayaError:
+            raise
+        except Exception as problem:  # Optuna reads lines of any content; what it raises then is not documented
+            raise StoreError(f"{journal} is damaged ({type(problem).__name__}: {str(problem)[:200]})") from None
 
     def _open_study(self, storage: Any, numeric: bool) -> None:
         package = optuna()
@@ -291,7 +317,7 @@ def check_version(folder: pathlib.Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        origin = json.loads(path.read_text())
+        origin = files.parse_json(files.read_text(path))
         version = int(origin["version"])
     except (OSError, ValueError, KeyError, TypeError):
         raise StoreError(
@@ -330,8 +356,22 @@ def _records(study: Any) -> list[Record]:
             continue  # interrupted: it will run again
         record = Record(**{key: stored[key] for key in Record.__dataclass_fields__ if key in stored})
         record.number = trial.number
+        _check(record)
         found.append(record)
     return found
+
+
+def _check(record: Record) -> None:
+    """The journal may be somebody else's: every field has its type, and the folder is one below trials/."""
+    wrong = [name for name, kinds in _TYPES.items() if not isinstance(getattr(record, name), kinds)]
+    if wrong or record.kind not in outcome.KINDS or not all(isinstance(goal, (int, float)) for goal in record.goals):
+        raise StoreError(f"trial {record.number} in study.journal is damaged ({', '.join(wrong) or 'kind or goals'})")
+    if "/" in record.folder or record.folder in (".", ".."):
+        record.folder = ""
+
+
+_TYPES: dict[str, Any] = {"values": dict, "kind": str, "detail": str, "key": str, "goals": list, "prediction": dict,
+                          "seconds": (int, float), "reused": str, "folder": str, "checks": dict}
 
 
 def _print_of(space: Space) -> str:
@@ -342,11 +382,8 @@ def _print_of(space: Space) -> str:
 
 def _write(path: pathlib.Path, text: str) -> None:
     """All of it or nothing: a full disk leaves the old file."""
-    temporary = path.with_suffix(path.suffix + ".new")
     try:
-        temporary.write_text(text)
-        temporary.replace(path)
+        files.write_text(path, text)
     except OSError as problem:
-        temporary.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {problem.strerror}") from None
 

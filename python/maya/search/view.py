@@ -14,6 +14,7 @@ from maya.search.objective import GOALS, peak_memory
 from maya.search.ranking import ranked
 from maya.search.space import Space
 from maya.search.store import Record
+from maya.visible import visible
 
 REDRAW_S = 0.25
 SKIPPED_LINES_S = 5.0  # without a terminal, skipped configurations are counted and not listed
@@ -79,7 +80,7 @@ class Lines(Silent):
         self.out, self.skipped, self.said = out, 0, time.monotonic()
 
     def say(self, text: str) -> None:
-        print(text, file=self.out, flush=True)
+        print(visible(text), file=self.out, flush=True)
 
     def tell(self, campaign: Any, record: Record) -> None:
         if record.kind == outcome.SKIPPED:
@@ -123,8 +124,8 @@ class Live(Silent):
     def draw(self, campaign: Any) -> None:
         self.drawn = time.monotonic()
         width = shutil.get_terminal_size().columns
-        block = [line[:width - 1] for line in progress_lines(campaign, width)]
-        block += [f"    {record_line(campaign.space, record)}"[:width - 1] for record in self.recent]
+        block = progress_lines(campaign, width) + [f"    {record_line(campaign.space, r)}" for r in self.recent]
+        block = [visible(line)[:width - 1] for line in block]
         up = f"\x1b[{self.lines}F" if self.lines else ""
         self.out.write(up + "".join(f"\x1b[2K{line}\n" for line in block) + "\x1b[0J")
         self.out.flush()

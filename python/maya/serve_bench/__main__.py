@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from maya import MayaError, program
+from maya import MayaError, files, program
 from maya.serve_bench import load, metrics, table
 
 
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace, command: list[str]) -> int:
     found = pathlib.Path(out) / "serving.json"
     if not found.exists():
         return code or 1
-    serving = json.loads(found.read_text())
+    serving = files.parse_json(files.read_text(found))
     print(json.dumps(serving, indent=1) if options.json else "\n" + table.text(serving))
     return 1 if any(each["failed"] for each in serving["loads"]) else code
 

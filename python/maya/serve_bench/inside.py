@@ -16,6 +16,7 @@ import sys
 import time
 from typing import Any
 
+from maya import files
 from maya.serve_bench import capacity, client, load, metrics
 
 STOP_SECONDS = 60
@@ -101,7 +102,7 @@ def main(path: str) -> int:
     finally:
         end(engine)
     target = pathlib.Path(os.environ["MAYA_RUN_DIR"]) / "serving.json"
-    target.write_text(json.dumps(result, indent=1) + "\n")
+    files.write_text(target, json.dumps(result, indent=1) + "\n")
     return 0
 
 

@@ -605,6 +605,18 @@ class Server:
         return None
 
 
+def remove_abandoned(directory, owner):
+    """Removes the directory of an owner that was killed; one that ended well has done so itself."""
+    if os.path.exists("/proc/%d" % owner):
+        return
+    try:
+        for name in os.listdir(directory):
+            os.unlink(os.path.join(directory, name))
+        os.rmdir(directory)
+    except OSError:
+        pass  # another template is about to do it
+
+
 def begin():
     path, ready, modules_file = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
@@ -621,6 +633,7 @@ def begin():
     template.device.leave_run()
     asked = Server(template, listener, owner).serve()
     if asked is None:
+        remove_abandoned(os.path.dirname(path), owner)
         os._exit(0)
     return asked[0], template, asked[1]
 

@@ -1,5 +1,4 @@
-#include <fstream>
-#include <iterator>
+#include <string>
 #include <vector>
 
 #include "abi/cuda.h"
@@ -200,10 +199,10 @@ int cuLinkAddData_v2(void* state, int, void* data, size_t bytes, const char*, un
 int cuLinkAddFile_v2(void* state, int, const char* path, unsigned, void*, void**) {
   if (link_of(state) == nullptr) return session::code::invalid_handle;
   if (path == nullptr) return 1;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return session::code::file_not_found;
+  std::string bytes;
+  if (!session::read_code_file(path, bytes)) return session::code::file_not_found;
   auto& image = link_of(state)->image;
-  image.assign((std::istreambuf_iterator<char>(in)), {});
+  image.assign(bytes.begin(), bytes.end());
   image.push_back('\0');
   return 0;
 }

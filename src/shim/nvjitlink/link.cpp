@@ -4,8 +4,6 @@
 // Every CUDA release has its own symbols (__nvJitLinkCreate_12_4, …), all with the same meaning.
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <string>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "abi/nvrtc.h"
 #include "session/handles.h"
 #include "session/host_memory.h"
+#include "session/kernels.h"
 #include "shim/nvjitlink/real_linker.h"
 
 using namespace maya::abi;
@@ -67,9 +66,8 @@ nvJitLinkResult add_data(nvJitLinkHandle handle, nvJitLinkInputType type, const 
 }
 nvJitLinkResult add_file(nvJitLinkHandle handle, nvJitLinkInputType type, const char* path) {
   if (!as_link(handle) || !path) return NVJITLINK_ERROR_INVALID_INPUT;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return NVJITLINK_ERROR_INVALID_INPUT;
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  if (!session::read_code_file(path, text)) return NVJITLINK_ERROR_INVALID_INPUT;
   return add_data(handle, type, text.data(), text.size(), path);
 }
 nvJitLinkResult complete(nvJitLinkHandle handle) {
