@@ -42,7 +42,7 @@ struct Options {
   std::vector<std::string> set;
   std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
-  bool no_predict{}, no_report{}, json{}, quiet{}, stacks{};
+  bool no_predict{}, no_report{}, json{}, quiet{}, stacks{}, no_memory_limit{};
 };
 
 // "train_gpt" for "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -225,7 +225,9 @@ int run(const Options& options, std::vector<std::string> command) {
                     "the command without the inner one",
                     outer->second));
   user.erase("MAYA_STACKS");
-  if (options.stacks) user["MAYA_STACKS"] = "1";
+  if (options.stacks || options.no_memory_limit) user["MAYA_STACKS"] = "1";
+  user.erase("MAYA_NO_MEMORY_LIMIT");
+  if (options.no_memory_limit) user["MAYA_NO_MEMORY_LIMIT"] = "1";
   auto path = user.find("PATH");
   // With the PATH that the command gets, so that `maya run -- nvidia-smi` runs the emulated one.
   auto executable = launch::find_executable(
@@ -423,6 +425,10 @@ void add_run(CLI::App& app) {
   verb->add_flag("--stacks", options->stacks,
                  "Record the Python line and the module that issued each op; the report then shows "
                  "time and memory by line and module (Python 3.11 or later)");
+  verb->add_flag(
+      "--no-memory-limit", options->no_memory_limit,
+      "Let the command use more memory than the GPU has: the whole step is recorded, and "
+      "the report says what would make it fit (implies --stacks)");
   verb->add_flag("--no-report", options->no_report,
                  "Write only prediction.json, not report.html and not the timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");
