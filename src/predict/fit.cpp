@@ -66,6 +66,8 @@ double recomputation_ms(const Outcome& outcome) {
 // The largest micro-batch that fits, with or without recomputation.
 std::optional<report::WhatIf> change_of_the_program(const Outcome& outcome, bool recompute) {
   const std::int64_t capacity = outcome.prediction.out_of_memory->capacity_bytes;
+  // Fragmentation differs with the sizes, so not all of the memory is promised.
+  const auto usable = static_cast<std::int64_t>(0.95 * static_cast<double>(capacity));
   const std::string& command = outcome.prediction.command;
   const auto word = batch_word(command);
   const int parts = word ? word->value : 16;  // in sixteenths if its number is not known
@@ -76,7 +78,7 @@ std::optional<report::WhatIf> change_of_the_program(const Outcome& outcome, bool
   for (int too_much = parts + (recompute ? 1 : 0); too_much - part > 1;) {
     const int middle = recompute && part == 0 && too_much > parts ? parts : (part + too_much) / 2;
     const std::int64_t peak = peak_of(middle);
-    (peak > 0 && peak <= capacity ? part : too_much) = middle;
+    (peak > 0 && peak <= usable ? part : too_much) = middle;
   }
   if (part == 0) return std::nullopt;
   report::WhatIf one;
