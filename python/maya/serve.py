@@ -236,17 +236,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/clusters":
             self._json({"clusters": [c["name"] for c in api.clusters()], "gpus": [g["name"] for g in api.gpus()]})
         elif path == "/api/predict":
-            settings = dict(pair.split("=", 1) for pair in asked.get("set", []) if "=" in pair)
             run = self.folder.path(one("run"))
             began = time.perf_counter()
-            found = api.predict(run, asked.get("cluster", [None])[0] or None, set=settings)
+            found = api.predict(run, asked.get("cluster", [None])[0] or None, set=settings_of(asked))
             self._json({"prediction": found.raw, "seconds": time.perf_counter() - began})
         elif path == "/api/search":
             self._json(search_state(self.folder.path(one("run"))))
         elif path == "/report":
             folder = self.folder.path(one("run"))
-            page = folder / "report.html"
-            self._html(page.read_text() if page.exists() else api.page(api.Run(folder).predict()))
+            page, cluster, settings = folder / "report.html", asked.get("cluster", [""])[0], settings_of(asked)
+            stored = page.exists() and not cluster and not settings
+            self._html(page.read_text() if stored else api.page(api.Run(folder).predict(cluster or None, settings)))
         elif path == "/search":
             self._html(search_page(self.folder.path(one("run"))))
         elif path == "/compare":
@@ -286,6 +286,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *words: Any) -> None:
         pass
+
+
+def settings_of(asked: dict) -> dict[str, str]:
+    """The settings of a what-if in a request: set=network.nic_gbps%3D100&set=…"""
+    return dict(pair.split("=", 1) for pair in asked.get("set", []) if "=" in pair)
 
 
 def search_state(folder: pathlib.Path) -> dict:

@@ -187,6 +187,11 @@ int print_prediction(const std::string& directory, const std::string& spec,
   std::fflush(stdout);  // show the answer before the page and the timeline are written
   if (auto written = predict::write_results(directory, *outcome); !written)
     return fail(written.error(), not_stored);
+  if (!options.json && !options.no_report)
+    fmt::print("\n  Report      {}/report.html{}\n", directory,
+               options.stacks || options.no_memory_limit
+                   ? ""
+                   : "   (with --stacks also by line and module of your program)");
   return success;
 }
 
