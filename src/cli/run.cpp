@@ -172,8 +172,9 @@ Result<launch::Starts> choose_starts(const std::string& how, const launch::Envir
   return starts;
 }
 
-int print_prediction(const std::string& directory, const std::string& spec,
-                     const predict::Pairs& settings, const Options& options) {
+int print_prediction(const std::string& directory, const std::string& shown,
+                     const std::string& spec, const predict::Pairs& settings,
+                     const Options& options) {
   predict::Options asked;
   asked.cluster = spec;
   asked.settings = settings;
@@ -188,7 +189,7 @@ int print_prediction(const std::string& directory, const std::string& spec,
   if (auto written = predict::write_results(directory, *outcome); !written)
     return fail(written.error(), not_stored);
   if (!options.json && !options.no_report)
-    fmt::print("\n  Report      {}/report.html{}\n", directory,
+    fmt::print("\n  Report      {}/report.html{}\n", shown,
                options.stacks || options.no_memory_limit
                    ? ""
                    : "   (with --stacks also by line and module of your program)");
@@ -373,7 +374,7 @@ int run(const Options& options, std::vector<std::string> command) {
                code);
   }
   if (options.no_predict) return code;
-  int predicted = print_prediction(directory->path(), spec, pairs, options);
+  int predicted = print_prediction(directory->path(), directory->shown(), spec, pairs, options);
   return code ? code : predicted;
 }
 
