@@ -281,18 +281,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/api/clusters":
             self._json({"clusters": [c["name"] for c in api.clusters()], "gpus": [g["name"] for g in api.gpus()]})
         elif path == "/api/predict":
-            settings = dict(pair.split("=", 1) for pair in asked.get("set", []) if "=" in pair)
-            run, cluster = self.folder.path(one("run")), asked.get("cluster", [""])[0]
-            if "/" in cluster or cluster.endswith(".toml"):
-                raise MayaError(f"{cluster}: name a cluster of the catalogue; this view reads no other files")
+            run, cluster = self.folder.path(one("run")), catalogued(asked)
             began = time.perf_counter()
-            found = api.predict(run, cluster or None, set=settings)
+            found = api.predict(run, cluster, set=settings_of(asked))
             self._json({"prediction": found.raw, "seconds": time.perf_counter() - began})
         elif path == "/api/search":
             self._json(search_state(self.folder.path(one("run"))))
         elif path == "/report":
             folder = self.folder.path(one("run"))
-            self._html(_read(folder, "report.html") or api.page(api.Run(folder).predict()), SANDBOX)
+            cluster, settings = catalogued(asked), settings_of(asked)
+            stored = _read(folder, "report.html") if not cluster and not settings else None
+            self._html(stored or api.page(api.Run(folder).predict(cluster, settings)), SANDBOX)
         elif path == "/search":
             self._html(search_page(self.folder.path(one("run"))), SANDBOX)
         elif path == "/compare":
@@ -341,6 +340,19 @@ def _host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if ":" in host else host
+
+
+def settings_of(asked: dict) -> dict[str, str]:
+    """The settings of a what-if in a request: set=network.nic_gbps%3D100&set=…"""
+    return dict(pair.split("=", 1) for pair in asked.get("set", []) if "=" in pair)
+
+
+def catalogued(asked: dict) -> str | None:
+    """The cluster of a what-if: a name of the catalogue."""
+    cluster = asked.get("cluster", [""])[0]
+    if "/" in cluster or cluster.endswith(".toml"):
+        raise MayaError(f"{cluster}: name a cluster of the catalogue; this view reads no other files")
+    return cluster or None
 
 
 def search_state(folder: pathlib.Path) -> dict:

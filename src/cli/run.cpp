@@ -42,7 +42,7 @@ struct Options {
   std::vector<std::string> set;
   std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
-  bool no_predict{}, no_report{}, no_probe{}, json{}, quiet{}, stacks{};
+  bool no_predict{}, no_report{}, no_probe{}, json{}, quiet{}, stacks{}, no_memory_limit{};
 };
 
 // "train_gpt" for "torchrun --nproc-per-node 8 examples/train_gpt.py --layers 4"
@@ -172,8 +172,9 @@ Result<launch::Starts> choose_starts(const std::string& how, const launch::Envir
   return starts;
 }
 
-int print_prediction(const std::string& directory, const std::string& spec,
-                     const predict::Pairs& settings, const Options& options) {
+int print_prediction(const std::string& directory, const std::string& shown,
+                     const std::string& spec, const predict::Pairs& settings,
+                     const Options& options) {
   predict::Options asked;
   asked.cluster = spec;
   asked.settings = settings;
@@ -187,6 +188,11 @@ int print_prediction(const std::string& directory, const std::string& spec,
   std::fflush(stdout);  // show the answer before the page and the timeline are written
   if (auto written = predict::write_results(directory, *outcome); !written)
     return fail(written.error(), not_stored);
+  if (!options.json && !options.no_report)
+    fmt::print("\n  Report      {}/report.html{}\n", shown,
+               options.stacks || options.no_memory_limit
+                   ? ""
+                   : "   (with --stacks also by line and module of your program)");
   return success;
 }
 
@@ -225,7 +231,9 @@ int run(const Options& options, std::vector<std::string> command) {
                     "the command without the inner one",
                     outer->second));
   user.erase("MAYA_STACKS");
-  if (options.stacks) user["MAYA_STACKS"] = "1";
+  if (options.stacks || options.no_memory_limit) user["MAYA_STACKS"] = "1";
+  user.erase("MAYA_NO_MEMORY_LIMIT");
+  if (options.no_memory_limit) user["MAYA_NO_MEMORY_LIMIT"] = "1";
   auto path = user.find("PATH");
   // With the PATH that the command gets, so that `maya run -- nvidia-smi` runs the emulated one.
   auto executable = launch::find_executable(
@@ -345,10 +353,8 @@ int run(const Options& options, std::vector<std::string> command) {
     fail(status.error());
   print_notes(directory->path());
   for (const std::string& line : ended->notes)
-    fmt::print(stderr, "maya: {}
-", base::visible(line));
-  if (ended->failed) fmt::print(stderr, "maya: {}
-", base::visible(launch::words(*ended->failed)));
+    fmt::print(stderr, "maya: {}\n", base::visible(line));
+  if (ended->failed) fmt::print(stderr, "maya: {}\n", base::visible(launch::words(*ended->failed)));
   if (*stop_after > 0 && code == 0)
     fmt::print(
         stderr, "maya: {}\n",
@@ -358,19 +364,19 @@ int run(const Options& options, std::vector<std::string> command) {
             : fmt::format("the command ended by itself before {} steady steps were detected",
                           *stop_after));
   if (file.recordings == 0) {
-      if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
-      auto line = unreached(directory->path());
-      fail(fmt::format(
-          "nothing was recorded: the command ended with code {} before it used the device{}", code,
-          line.empty() ? "" : fmt::format(" ({})", line)));
-      return code;
+    if (code == 0) return fail(why_no_recording(*executable, directory->path()), code);
+    auto line = unreached(directory->path());
+    fail(fmt::format(
+        "nothing was recorded: the command ended with code {} before it used the device{}", code,
+        line.empty() ? "" : fmt::format(" ({})", line)));
+    return code;
   }
   if (code != 0) {
-      fmt::print(stderr, "maya: the command ended with code {}; its work until then is recorded\n",
-                 code);
+    fmt::print(stderr, "maya: the command ended with code {}; its work until then is recorded\n",
+               code);
   }
   if (options.no_predict) return code;
-  int predicted = print_prediction(directory->path(), spec, pairs, options);
+  int predicted = print_prediction(directory->path(), directory->shown(), spec, pairs, options);
   return code ? code : predicted;
 }
 
@@ -431,6 +437,10 @@ void add_run(CLI::App& app) {
   verb->add_flag("--stacks", options->stacks,
                  "Record the Python line and the module that issued each op; the report then shows "
                  "time and memory by line and module (Python 3.11 or later)");
+  verb->add_flag(
+      "--no-memory-limit", options->no_memory_limit,
+      "Let the command use more memory than the GPU has: the whole step is recorded, and "
+      "the report says what would make it fit (implies --stacks)");
   verb->add_flag("--no-report", options->no_report,
                  "Write only prediction.json, not report.html and not the timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");

@@ -20,7 +20,7 @@ std::uint64_t charged(std::uint64_t bytes) {
 
 }  // namespace
 
-Memory::Memory(int devices, std::uint64_t total, std::uint64_t context) {
+Memory::Memory(int devices, std::uint64_t total, std::uint64_t context, bool limited) {
   stride_ = std::bit_ceil(std::max<std::uint64_t>(total, page)) * 8;
   span_ = stride_ * static_cast<std::uint64_t>(devices);
   void* map = mmap(nullptr, span_ + page, PROT_READ | PROT_WRITE,
@@ -36,6 +36,7 @@ Memory::Memory(int devices, std::uint64_t total, std::uint64_t context) {
   for (int i = 0; i < devices; ++i) {
     Device device;
     device.total = total;
+    device.limit = limited ? total : stride_ - page;
     device.context = context;
     device.peak = context;
     if (span_ != 0) device.free[base_ + stride_ * static_cast<std::uint64_t>(i)] = stride_ - page;
@@ -78,7 +79,7 @@ void Memory::give_addresses(Device& device, std::uint64_t address, std::uint64_t
 bool Memory::charge(Device& device, std::uint64_t bytes) {
   auto& account = is_small(bytes) ? device.small : device.large;
   account += charged(bytes);
-  if (device.used() > device.total) {
+  if (device.used() > device.limit) {
     account -= charged(bytes);
     return false;
   }
@@ -97,7 +98,7 @@ Allocation& Memory::enter(std::uint64_t address, std::uint64_t bytes, MemoryKind
 std::optional<Allocation> Memory::allocate(int device, std::uint64_t bytes, MemoryKind kind) {
   std::lock_guard guard(mutex_);
   Device& d = devices_[static_cast<std::size_t>(device)];
-  if (bytes > d.total || !charge(d, bytes)) return std::nullopt;
+  if (bytes > d.limit || !charge(d, bytes)) return std::nullopt;
   std::uint64_t alignment = is_small(bytes) ? small_grain : page;
   std::uint64_t address = take_addresses(d, charged(bytes), alignment);
   if (address == 0) {
@@ -168,7 +169,7 @@ bool Memory::take_physical(int device, std::uint64_t bytes) {
   std::lock_guard guard(mutex_);
   Device& d = devices_[static_cast<std::size_t>(device)];
   std::uint64_t size = round_up(bytes, page);
-  if (d.used() + size > d.total) return false;
+  if (d.used() + size > d.limit) return false;
   d.large += size;
   d.peak = std::max(d.peak, d.used());
   return true;

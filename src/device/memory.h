@@ -33,8 +33,9 @@ class Memory {
  public:
   static constexpr std::uint64_t page = std::uint64_t{2} << 20;
 
-  // `capacity`: what cudaMalloc can reach, per device.
-  Memory(int devices, std::uint64_t total, std::uint64_t context);
+  // `total`: the memory of a device, of which a context takes some. Not `limited`: more than that
+  // is handed out too.
+  Memory(int devices, std::uint64_t total, std::uint64_t context, bool limited = true);
 
   // Null when the device has no room left (CUDA error 2).
   std::optional<Allocation> allocate(int device, std::uint64_t bytes, MemoryKind kind);
@@ -69,7 +70,7 @@ class Memory {
 
  private:
   struct Device {
-    std::uint64_t total{}, context{}, large{}, small{}, peak{};
+    std::uint64_t total{}, limit{}, context{}, large{}, small{}, peak{};
     std::map<std::uint64_t, std::uint64_t> free;  // address → bytes, coalesced
     std::uint64_t used() const { return context + large + (small + page - 1) / page * page; }
   };

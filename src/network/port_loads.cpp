@@ -24,24 +24,28 @@ Load PortLoads::collective(const Collective& op, const std::string& algorithm,
                            std::span<const std::int32_t> ranks, std::int32_t at) const {
   auto outside = [&](std::int32_t rank) { return rank < 0 || rank >= world_; };
   if (outside(at) || op.bytes <= 0 || std::any_of(ranks.begin(), ranks.end(), outside)) return {};
-  const std::vector<Use>* uses;
+  const Traffic* known;
   {
     std::lock_guard lock(mutex_);
     auto [entry, fresh] = traffic_.try_emplace({op.kind, algorithm, {ranks.begin(), ranks.end()}});
-    if (fresh) entry->second = traffic(topology_, op.kind, algorithm, ranks);
-    uses = &entry->second;  // addresses of map entries are stable
+    if (fresh) {
+      entry->second.uses = traffic(topology_, op.kind, algorithm, ranks);
+      for (const std::int32_t rank : ranks)
+        for (const int link : topology_.ports(rank).link)
+          if (link >= 0) ++entry->second.members[link];
+    }
+    known = &entry->second;  // addresses of map entries are stable
   }
   Load load{static_cast<double>(op.bytes), {}};
   Topology::PortLinks own = topology_.ports(at);
   for (std::size_t p = 0; p < port_count; ++p) {
     if (own.link[p] < 0) continue;
-    auto use = std::lower_bound(uses->begin(), uses->end(), own.link[p],
+    const std::vector<Use>& uses = known->uses;
+    auto use = std::lower_bound(uses.begin(), uses.end(), own.link[p],
                                 [](const Use& u, int link) { return u.link < link; });
-    if (use == uses->end() || use->link != own.link[p]) continue;
-    auto members = std::count_if(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
-      return topology_.ports(rank).link[p] == own.link[p];
-    });
-    load.weight[p] = use->weight / static_cast<double>(std::max<std::ptrdiff_t>(1, members));
+    if (use == uses.end() || use->link != own.link[p]) continue;
+    const auto members = known->members.find(own.link[p]);
+    load.weight[p] = use->weight / (members == known->members.end() ? 1 : members->second);
   }
   return load;
 }

@@ -28,9 +28,12 @@ class PortLoads {
  private:
   Topology topology_;
   int world_{};
+  struct Traffic {
+    std::vector<Use> uses;                    // by link
+    std::unordered_map<int, double> members;  // how many of the ranks have this link as a port
+  };
   mutable std::mutex mutex_;
-  mutable std::map<std::tuple<CollectiveKind, std::string, std::vector<std::int32_t>>,
-                   std::vector<Use>>
+  mutable std::map<std::tuple<CollectiveKind, std::string, std::vector<std::int32_t>>, Traffic>
       traffic_;
 };
 

@@ -27,6 +27,7 @@
 #include "predict/settings.h"
 #include "predict/what_if.h"
 #include "report/ending.h"
+#include "report/format.h"
 #include "report/memory.h"
 #include "report/usage.h"
 
@@ -177,6 +178,24 @@ void trust_script_times(std::vector<std::string>& notes) {
           "script prints are the cluster's (--clock virtual)";
 }
 
+// For the terminal, which shows notes and not the table of the report.
+void note_what_fits(Outcome& outcome) {
+  std::vector<std::string> notes;
+  for (const report::WhatIf& one : outcome.what_ifs)
+    if (one.memory_bytes > 0)
+      notes.push_back(fmt::format("fits with {}: {} of {}", one.what,
+                                  report::human_bytes(static_cast<double>(one.memory_bytes)),
+                                  report::human_bytes(static_cast<double>(one.capacity_bytes))));
+  constexpr std::size_t most = 3;
+  if (notes.size() > most) notes.resize(most);
+  if (notes.empty() && outcome.prediction.out_of_memory->during_run)
+    notes.push_back(
+        "run it again with `maya run --no-memory-limit` to learn which micro-batch, "
+        "recomputation or GPU would fit");
+  auto& all = outcome.prediction.notes;
+  all.insert(all.begin(), notes.begin(), notes.end());
+}
+
 }  // namespace
 
 Result<Outcome> predict_run(const std::string& directory, const Options& options) {
@@ -302,8 +321,10 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
       report::code_costs(outcome.job, outcome.timeline, outcome.places, recorded_at(directory));
   outcome.memory =
       report::memory_profiles(outcome.job, outcome.timeline, outcome.cluster.gpu, outcome.places);
-  if (options.what_ifs)
+  if (options.what_ifs) {
     outcome.what_ifs = what_would_help(kept_for_what_ifs, directory, options, outcome, models);
+    if (outcome.prediction.out_of_memory) note_what_fits(outcome);
+  }
   return outcome;
 }
 

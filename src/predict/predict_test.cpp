@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "predict/fit.h"
 #include "predict/run_directory.h"
 #include "predict/sample_run.h"
 #include "predict/scaled.h"
@@ -298,6 +299,19 @@ TEST_F(EndToEnd, ProcessWithoutARankIsRankZero) {
   for (const std::string& note : two->prediction.notes)
     noted |= contains(note, "process-4711.maya");
   EXPECT_TRUE(noted);
+}
+
+TEST(Fit, FindsTheMicroBatchInTheCommand) {
+  auto doubled = [](const std::string& command) {
+    const auto word = batch_word(command);
+    return word ? word->in(command, 2 * word->value) : "none";
+  };
+  EXPECT_EQ(doubled("torchrun train.py --batch 16 --lr 1"), "torchrun train.py --batch 32 --lr 1");
+  EXPECT_EQ(doubled("python t.py --micro-batch-size=4"), "python t.py --micro-batch-size=8");
+  EXPECT_EQ(doubled("t --per_device_train_batch_size 8"), "t --per_device_train_batch_size 16");
+  for (const char* other : {"python t.py", "t --batch", "t --batch x", "t --batch 0", "t batch 4",
+                            "t --global-batch-size 4", "t --batch 4x", ""})
+    EXPECT_EQ(doubled(other), "none") << other;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "predict/fit.h"
 #include "predict/reuse.h"
 #include "predict/run_directory.h"
 
@@ -78,36 +79,6 @@ std::vector<Change> changes_for(const catalog::Catalog& catalog, const Outcome& 
   return changes;
 }
 
-// GPUs with enough memory for a run that does not fit: the smallest one of each memory size.
-std::vector<report::WhatIf> gpus_that_fit(const catalog::Catalog& catalog, const Outcome& outcome,
-                                          const std::string& directory) {
-  const report::OutOfMemory& refused = *outcome.prediction.out_of_memory;
-  const std::int64_t missing =
-      std::max(refused.missing_bytes, refused.estimated_missing_bytes.value_or(0));
-  const std::int64_t needed = refused.capacity_bytes + missing;
-  std::vector<const catalog::Gpu*> fit;
-  for (const catalog::Gpu& gpu : catalog.gpus())
-    if (gpu.memory_bytes >= needed && gpu.memory_bytes > refused.capacity_bytes)
-      fit.push_back(&gpu);
-  std::sort(fit.begin(), fit.end(), [](const catalog::Gpu* a, const catalog::Gpu* b) {
-    return std::tie(a->memory_bytes, a->name) < std::tie(b->memory_bytes, b->name);
-  });
-  std::vector<report::WhatIf> found;
-  constexpr std::size_t most = 3;
-  for (const catalog::Gpu* gpu : fit) {
-    if (found.size() == most) break;
-    // If the run ended early, the rest of it may need more memory: it has to run again.
-    found.push_back(
-        {fmt::format("{}, with {:.0f} GiB", gpu->name,
-                     static_cast<double>(gpu->memory_bytes) / (1 << 30)),
-         refused.during_run
-             ? fmt::format("maya run --cluster {} -- {}", gpu->name, outcome.prediction.command)
-             : fmt::format("maya predict {} --cluster {}", directory, gpu->name),
-         0, refused.during_run ? "has enough memory for the part that ran" : ""});
-  }
-  return found;
-}
-
 }  // namespace
 
 std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& directory,
@@ -115,7 +86,8 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
                                             Reuse& models) {
   const auto catalog = models.catalog();
   if (!catalog) return {};
-  if (outcome.prediction.out_of_memory) return gpus_that_fit(**catalog, outcome, directory);
+  if (outcome.prediction.out_of_memory)
+    return what_would_fit(run, directory, options, outcome, models);
   if (!outcome.prediction.step || outcome.timeline.simulated_ops > most_operations) return {};
   std::vector<report::WhatIf> found;
   for (const Change& change : changes_for(**catalog, outcome)) {
@@ -127,6 +99,7 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
     one.command = "maya predict " + directory;
     if (!change.cluster.empty()) {
       asked.cluster = change.cluster;
+      without_gpu(asked.settings);
       one.command += " --cluster " + change.cluster;
     } else {
       asked.settings.push_back(change.setting);
@@ -140,6 +113,7 @@ std::vector<report::WhatIf> what_would_help(const Run& run, const std::string& d
     if (then && then->prediction.step) one.ms = then->prediction.step->ms;
     found.push_back(std::move(one));
   }
+  if (auto batch = larger_batch(outcome)) found.push_back(std::move(*batch));
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "maya/report.h"
 #include "report/communication.h"
@@ -114,19 +115,38 @@ Json cost_json(const CodeCost& cost) {
           {"count", tidy(cost.count)}};
 }
 
-Json code_json(const CodeCosts& code, std::size_t most_lines) {
+// The profile of the fullest rank; null: there is none.
+const MemoryProfile* fullest(const std::vector<MemoryProfile>& profiles) {
+  auto used = [](const MemoryProfile& one) {
+    return std::accumulate(one.peak.bytes.begin(), one.peak.bytes.end(), std::int64_t{0});
+  };
+  const auto found = std::max_element(
+      profiles.begin(), profiles.end(),
+      [&](const MemoryProfile& a, const MemoryProfile& b) { return used(a) < used(b); });
+  return found == profiles.end() ? nullptr : &*found;
+}
+
+Json code_json(const PageData& data, std::size_t most_lines) {
+  const CodeCosts& code = data.code;
   if (code.empty()) return nullptr;
+  const MemoryProfile* memory = fullest(data.memory);
+  auto held = [](const auto& by_place, const auto& place) {
+    const auto found = by_place.find(place);
+    return found == by_place.end() ? std::int64_t{0} : found->second;
+  };
   Json lines = Json::array(), modules = Json::array();
   for (const LineCost& cost : code.lines) {
     if (lines.size() == most_lines) break;
     Json line = cost_json(cost);
     line["file"] = cost.file, line["line"] = cost.line, line["function"] = cost.function;
     line["source"] = cost.source;
+    if (memory) line["peak_bytes"] = held(memory->lines, std::pair(cost.file, cost.line));
     lines.push_back(std::move(line));
   }
   for (const ModuleCost& cost : code.modules) {
     Json module = cost_json(cost);
     module["path"] = cost.path;
+    if (memory) module["peak_bytes"] = held(memory->modules, cost.path);
     modules.push_back(std::move(module));
   }
   return {{"lines", lines},
@@ -227,6 +247,8 @@ Json what_ifs_json(const PageData& data) {
                     {"ms", tidy(one.ms)},
                     {"gain_ms", one.ms > 0 ? tidy(step - one.ms) : 0.0},
                     {"gain", one.ms > 0 && step > 0 ? tidy(1 - one.ms / step) : 0.0},
+                    {"memory_bytes", one.memory_bytes},
+                    {"capacity_bytes", one.capacity_bytes},
                     {"problem", one.problem}});
   return list;
 }
@@ -248,6 +270,44 @@ Json gpu_json(const catalog::Gpu& gpu) {
   Json peaks = Json::object();
   for (const auto& [type, tflops] : gpu.peak_tflops) peaks[std::string(name(type))] = tflops;
   return {{"name", gpu.name}, {"memory_gbps", gpu.memory_gbps}, {"peak_tflops", peaks}};
+}
+
+// What the page was computed from, so that it can be computed again.
+Json provenance_json(const PageData& data) {
+  Json rows = Json::array();
+  auto row = [&](const std::string& what, const std::string& value) {
+    if (!value.empty()) rows.push_back({what, value});
+  };
+  row("command", data.prediction.command);
+  row("Maya", MAYA_VERSION);
+  if (!data.job.classes.empty()) {
+    std::string versions;
+    for (const auto& [library, version] : data.job.classes[0].recording.identity.versions)
+      versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", library, version);
+    row("libraries of the run", versions);
+  }
+  const catalog::Cluster& cluster = data.cluster;
+  const catalog::Gpu& gpu = cluster.gpu;
+  if (cluster.name.empty()) return rows;
+  row("catalogue: cluster",
+      fmt::format("{}, {} node{} of {} GPU{}{}{}", cluster.name, cluster.nodes,
+                  cluster.nodes == 1 ? "" : "s", cluster.gpus_per_node,
+                  cluster.gpus_per_node == 1 ? "" : "s",
+                  cluster.gpus_per_node > 1 ? fmt::format(", {} {:g} GB/s per GPU",
+                                                          cluster.intra.name, cluster.intra.gbps)
+                                            : "",
+                  cluster.nics_per_node > 0 && cluster.nodes > 1
+                      ? fmt::format(", {} network cards of {:g} GB/s a node", cluster.nics_per_node,
+                                    cluster.nic.gbps)
+                      : ""));
+  row("catalogue: GPU",
+      fmt::format("{}, {} SMs, {}, {:g} GB/s", gpu.name, gpu.sms,
+                  human_bytes(static_cast<double>(gpu.memory_bytes)), gpu.memory_gbps));
+  std::string settings;
+  for (const auto& [key, value] : data.prediction.settings)
+    settings += fmt::format("{}{}={}", settings.empty() ? "" : " ", key, value);
+  row("--set", settings);
+  return rows;
 }
 
 // Escapes text for HTML. Names of kernels are not trusted.
@@ -281,7 +341,7 @@ void put(std::string& page, std::string_view slot, const std::string& text) {
 
 std::string details_json(const PageData& data) {
   const Json json = {
-      {"code", code_json(data.code, 50)},
+      {"code", code_json(data, 50)},
       {"memory_at_peak", profiles_json(data.memory, false)},
       {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
       {"what_if", what_ifs_json(data)}};
@@ -294,14 +354,15 @@ std::string html_page(const PageData& data) {
       {"memory", memory_json(data.prediction)},
       {"timeline", timeline_json(data.job, data.timeline)},
       {"path", path_json(data.job, data.timeline)},
-      {"code", code_json(data.code, 200)},
+      {"code", code_json(data, 200)},
       {"flame", flame_json(data.code)},
       {"profiles", profiles_json(data.memory, true)},
       {"communicators", communicators_json(communicator_costs(data.job, data.timeline))},
       {"pipeline", pipeline_json(data)},
       {"what_if", what_ifs_json(data)},
       {"serving", data.serving.empty() ? Json() : Json::parse(data.serving, nullptr, false)},
-      {"gpu", gpu_json(data.cluster.gpu)}};
+      {"gpu", gpu_json(data.cluster.gpu)},
+      {"made", provenance_json(data)}};
   // Inside <script> a "<" could begin the end tag: names of kernels are not trusted. In JSON it
   // occurs only within strings.
   std::string text;

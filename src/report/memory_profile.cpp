@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 #include "report/memory.h"
 #include "report/passes.h"
@@ -113,7 +114,7 @@ class Classifier {
       return piece.released >= step->behind_backward ? Holds::gradients : Holds::temporary;
     if (step->behind_backward > 0 && piece.allocated >= step->behind_backward)
       return kept(piece) ? Holds::optimizer_state : Holds::temporary;
-    if (kept(piece)) return Holds::parameters;  // created on first use
+    if (kept(piece) && step == steps_.begin()) return Holds::parameters;  // created on first use
     return piece.released >= step->first_backward ? Holds::activations : Holds::temporary;
   }
 
@@ -158,6 +159,12 @@ std::int64_t total(const Amounts& amounts) {
   return std::accumulate(amounts.begin(), amounts.end(), std::int64_t{0});
 }
 
+// The allocator keeps what it has reserved: of equal totals, the one with less of it idle is more.
+bool fuller(const Amounts& a, const Amounts& b) {
+  constexpr auto cached = static_cast<std::size_t>(Holds::cached);
+  return std::pair(total(a), -a[cached]) > std::pair(total(b), -b[cached]);
+}
+
 constexpr std::size_t most_points = 480;
 
 // Reduces the number of points: keeps the highest of each interval, beginning shortly before the
@@ -184,7 +191,7 @@ std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> all, const simulate::T
     const double at = std::floor((point.us - first) / width);
     if (at != bucket)
       kept.push_back(point), bucket = at;
-    else if (total(point.bytes) > total(kept.back().bytes))
+    else if (fuller(point.bytes, kept.back().bytes))
       kept.back().bytes = point.bytes;
   }
   return kept;
@@ -201,6 +208,15 @@ std::string who(const Places& places, std::uint32_t record) {
   return fmt::format("{}:{} {}",
                      slash == std::string::npos ? own->file : own->file.substr(slash + 1),
                      own->line, own->function);
+}
+
+void charge_place(const Places& places, const Piece& piece, MemoryProfile& profile) {
+  if (piece.allocated >= places.of_record.size()) return;
+  const std::uint32_t stack = places.of_record[piece.allocated];
+  if (stack == no_stack || stack >= places.stacks.size()) return;
+  if (const std::uint32_t module = places.stacks[stack].module)
+    profile.modules[places.modules[module]] += piece.bytes;
+  if (const Frame* own = places.own(stack)) profile.lines[{own->file, own->line}] += piece.bytes;
 }
 
 MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline, std::uint32_t c,
@@ -299,12 +315,15 @@ MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline
     all.push_back(point);
   }
   profile.points = thinned(std::move(all), timeline);
+  profile.peak_record = peak_record;
 
   std::map<std::pair<Holds, std::string>, std::int64_t> holders;
   for (const Piece& piece : pieces)
-    if (piece.allocated <= peak_record && piece.released > peak_record)
+    if (piece.allocated <= peak_record && piece.released > peak_record) {
+      charge_place(places, piece, profile);
       if (std::string name = who(places, piece.allocated); !name.empty())
         holders[{piece.kind, name}] += piece.bytes;
+    }
   for (const auto& [key, bytes] : holders)
     profile.holders.push_back({key.first, key.second, bytes});
   std::stable_sort(profile.holders.begin(), profile.holders.end(),
@@ -312,6 +331,20 @@ MemoryProfile profile_of(const job::Job& job, const simulate::Timeline& timeline
   constexpr std::size_t most_holders = 40;
   if (profile.holders.size() > most_holders) profile.holders.resize(most_holders);
   return profile;
+}
+
+// The block of the model that a record belongs to: "layers.3" for "layers.3.mlp.up"; empty: none.
+std::string block_of(const Places& places, std::uint32_t record) {
+  if (record >= places.of_record.size()) return "";
+  const std::string& path = places.modules[places.stacks[places.of_record[record]].module];
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string_view part = std::string_view(path).substr(begin, end - begin);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
+      return path.substr(0, end);
+    begin = end + 1;
+  }
+  return "";
 }
 
 // Writes lists, dicts, numbers and strings with pickle protocol 2.
@@ -358,6 +391,66 @@ std::vector<MemoryProfile> memory_profiles(const job::Job& job, const simulate::
   for (std::uint32_t c = 0; c < job.classes.size(); ++c)
     profiles.push_back(profile_of(job, timeline, c, gpu, c < places.size() ? places[c] : nothing));
   return profiles;
+}
+
+std::int64_t peak_with(const MemoryChange& change, const job::Job& job, std::size_t rank_class,
+                       const catalog::Gpu& gpu, const Places& places) {
+  const job::RankClass& one = job.classes[rank_class];
+  std::vector<Piece> pieces = pieces_of(one.recording);
+  if (pieces.empty()) return 0;
+  const Classifier kind_of(job, one, places);
+  std::map<std::int64_t, bool> of_parameters;  // sizes
+  for (Piece& piece : pieces)
+    if ((piece.kind = kind_of(piece)) == Holds::parameters) of_parameters[piece.bytes] = true;
+
+  // What each block of each pass keeps, in the order of allocation.
+  std::vector<std::int64_t> after(pieces.size());
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<std::size_t>> blocks;
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    const Piece& piece = pieces[p];
+    const bool scales = piece.kind == Holds::activations ||
+                        (piece.kind == Holds::temporary && of_parameters.count(piece.bytes) == 0 &&
+                         !one.step_begin.empty() && piece.allocated >= one.step_begin.front());
+    after[p] = scales ? static_cast<std::int64_t>(static_cast<double>(piece.bytes) * change.batch)
+                      : piece.bytes;
+    if (!change.recompute || piece.kind != Holds::activations) continue;
+    const auto pass = static_cast<std::uint32_t>(
+        std::upper_bound(one.step_begin.begin(), one.step_begin.end(), piece.allocated) -
+        one.step_begin.begin());
+    if (std::string block = block_of(places, piece.allocated); !block.empty())
+      blocks[{std::move(block), pass}].push_back(p);
+  }
+  if (change.recompute && blocks.empty()) return 0;
+  std::int64_t recomputed = 0;  // the activations of one block exist while it is computed again
+  for (const auto& [block, kept] : blocks) {
+    std::int64_t dropped = 0;
+    for (std::size_t i = 0; i + 1 < kept.size(); ++i) dropped += std::exchange(after[kept[i]], 0);
+    recomputed = std::max(recomputed, dropped);
+  }
+
+  std::vector<std::pair<std::uint32_t, std::int64_t>> events;
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    events.emplace_back(pieces[p].allocated, after[p]);
+    if (pieces[p].released != never) events.emplace_back(pieces[p].released, -after[p]);
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::int64_t live = 0, peak = 0;
+  for (const auto& [record, bytes] : events) peak = std::max(peak, live += bytes);
+
+  // What PyTorch reserves beyond what it hands out is taken in proportion; context and NCCL stay.
+  const MemoryProfile now =
+      profile_of(job, {}, static_cast<std::uint32_t>(rank_class), gpu, places);
+  Amounts parts = now.peak.bytes;
+  const std::int64_t fixed = of(parts, Holds::context), cached = of(parts, Holds::cached);
+  const std::int64_t handed_out = total(parts) - fixed - cached;
+  std::int64_t nccl = handed_out;
+  for (const Piece& piece : pieces)
+    if (piece.allocated <= now.peak_record && piece.released > now.peak_record) nccl -= piece.bytes;
+  const double reserve =
+      handed_out > nccl ? static_cast<double>(cached) / static_cast<double>(handed_out - nccl) : 0;
+  return fixed + std::max<std::int64_t>(0, nccl) +
+         static_cast<std::int64_t>(static_cast<double>(peak + recomputed) * (1 + reserve));
 }
 
 Result<std::string> memory_snapshot(const job::RankClass& rank_class, const Places& places) {

@@ -14,8 +14,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "maya/catalog.h"
@@ -59,9 +61,25 @@ struct MemoryProfile {
   bool by_order{};                  // nothing was simulated: `us` is the number of the record
   std::vector<MemoryPoint> points;  // at most a few hundred; peaks are kept
   MemoryPoint peak;
+  std::uint32_t peak_record{};
   bool refused{};                     // `peak` is where an allocation failed
   std::vector<MemoryHolder> holders;  // at the peak, the largest first
+  // The same by module and by line (file, number), of whatever kind.
+  std::map<std::string, std::int64_t> modules;
+  std::map<std::pair<std::string, int>, std::int64_t> lines;
 };
+
+// A change of the program that affects its memory.
+struct MemoryChange {
+  double batch{1};   // the micro-batch, relative to the recorded one
+  bool recompute{};  // blocks (modules with a number in their path) keep only their output
+};
+
+// The peak of a class with the change, by replaying its allocations. Whatever is as large as a
+// parameter is taken for its gradient and does not depend on the micro-batch. 0: not known (blocks
+// of memory were not recorded; or no module has a number).
+std::int64_t peak_with(const MemoryChange& change, const job::Job& job, std::size_t rank_class,
+                       const catalog::Gpu& gpu, const Places& places);
 
 // One for each class.
 std::vector<MemoryProfile> memory_profiles(const job::Job& job, const simulate::Timeline& timeline,

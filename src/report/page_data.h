@@ -16,6 +16,8 @@ struct WhatIf {
   std::string command;  // the command that gives this prediction
   double ms{};          // the step with the change; 0: it could not be simulated
   std::string problem;  // why it could not be simulated
+  // The memory of the fullest rank and of its GPU; 0: not computed.
+  std::int64_t memory_bytes{}, capacity_bytes{};
 };
 
 struct PageData {

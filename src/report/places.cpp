@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/files.h"
 #include "base/visible.h"
@@ -54,17 +55,21 @@ class Reader {
       if (what == "b") backward(line);
       if (what == "p") change(line);
       if (what == "m" || what == "c") name(what == "m", line);
+      if (what == "u") below(line);
+      if (what == "g") generated(line);
     }
+    for (Stack& stack : places_.stacks)
+      if (!stack.backward) show_source_of_compiled(stack);
     for (std::size_t i = 0; i < places_.stacks.size(); ++i)
       if (const auto found = module_of_.find(static_cast<std::uint32_t>(i));
           found != module_of_.end())
         places_.stacks[i].module = module(found->second);
-    for (Stack& stack : places_.stacks)
-      if (stack.backward && !stack.frames.empty()) {
+    for (std::size_t i = 0; i < places_.stacks.size(); ++i)
+      if (Stack& stack = places_.stacks[i]; refers_.count(static_cast<std::uint32_t>(i)) > 0) {
         // A copy, because a backward place refers to its forward place.
         const std::uint32_t forward = stack.frames[0];
         stack.frames.clear();
-        if (forward < places_.stacks.size() && !places_.stacks[forward].backward) {
+        if (forward < i && refers_.count(forward) == 0) {
           stack.frames = places_.stacks[forward].frames;
           stack.module = stack.tied ? places_.stacks[forward].module : 0;
         }
@@ -107,7 +112,14 @@ class Reader {
         index > most_stacks || !number(report::take(line, '\t'), self, 16))
       return;
     Stack made;
-    while (!line.empty() && made.frames.size() < most_frames) {
+    made.frames = frames(line);
+    if (self != 0) module_of_[index] = self;
+    places_.stacks.push_back(std::move(made));
+  }
+
+  std::vector<std::uint32_t> frames(std::string_view line) {
+    std::vector<std::uint32_t> list;
+    while (!line.empty() && list.size() < most_frames) {
       std::string_view text = report::take(line, '\t').substr(0, most_text);
       auto [known, added] =
           frames_.try_emplace(std::string(text), static_cast<std::uint32_t>(places_.frames.size()));
@@ -119,10 +131,61 @@ class Reader {
         frame.library = is_library(frame.file);
         places_.frames.push_back(std::move(frame));
       }
-      made.frames.push_back(known->second);
+      list.push_back(known->second);
     }
-    if (self != 0) module_of_[index] = self;
-    places_.stacks.push_back(std::move(made));
+    return list;
+  }
+
+  // Adds the frames of the stack that called the engine in which this one runs.
+  void below(std::string_view line) {
+    std::uint32_t index = 0, caller = 0;
+    if (!number(report::take(line, ' '), index) || !number(line, caller) || caller >= index ||
+        index >= places_.stacks.size() || places_.stacks[index].backward ||
+        places_.stacks[caller].backward)
+      return;
+    auto& frames = places_.stacks[index].frames;
+    const auto& outer = places_.stacks[caller].frames;
+    if (frames.size() + outer.size() > most_frames) return;
+    frames.insert(frames.end(), outer.begin(), outer.end());
+  }
+
+  // The program's frames for a line of a file that torch.compile generated.
+  void generated(std::string_view line) {
+    int first = 0, backward = 0;
+    if (!number(report::take(line, ' '), first) || !number(report::take(line, ' '), backward))
+      return;
+    const std::string file = base::visible(report::take(line, '\t'));
+    generated_[file][first] = {backward != 0, frames(line)};
+  }
+
+  // Replaces the generated frames, and what they call, by the lines of the program they were made
+  // from. The compiled function's own frame only names its first line.
+  void show_source_of_compiled(Stack& stack) {
+    for (std::size_t i = 0; i < stack.frames.size(); ++i) {
+      const Frame& frame = places_.frames[stack.frames[i]];
+      const auto file = generated_.find(frame.file);
+      if (file == generated_.end()) continue;
+      auto entry = file->second.upper_bound(frame.line);
+      if (entry == file->second.begin()) return;
+      --entry;
+      stack.backward = stack.tied = entry->second.backward;
+      const std::vector<std::uint32_t>& source = entry->second.frames;
+      if (source.empty()) return;
+      std::size_t outer = i + 1;
+      while (outer < stack.frames.size() && places_.frames[stack.frames[outer]].library) ++outer;
+      const Frame& begins = places_.frames[source.back()];
+      if (outer < stack.frames.size()) {
+        const Frame& compiled = places_.frames[stack.frames[outer]];
+        const std::size_t dot = compiled.function.rfind('.') + 1;  // npos + 1 is 0
+        if (compiled.file == begins.file && compiled.function.substr(dot) == begins.function)
+          ++outer;
+      }
+      std::vector<std::uint32_t> shown = source;
+      shown.insert(shown.end(), stack.frames.begin() + static_cast<std::ptrdiff_t>(outer),
+                   stack.frames.end());
+      stack.frames = std::move(shown);
+      return;
+    }
   }
 
   void backward(std::string_view line) {
@@ -133,6 +196,7 @@ class Reader {
     Stack made;
     made.backward = true, made.tied = tied != 0;
     made.frames.push_back(forward);  // replaced by the actual frames when all are known
+    refers_.insert(index);
     places_.stacks.push_back(std::move(made));
   }
 
@@ -166,6 +230,12 @@ class Reader {
   std::unordered_map<std::uint64_t, std::string> names_;
   std::unordered_map<std::uint32_t, std::uint64_t> module_of_;
   std::map<std::uint32_t, std::vector<Change>> changes_;
+  std::unordered_set<std::uint32_t> refers_;  // backward places, which name a forward place
+  struct Origin {
+    bool backward{};
+    std::vector<std::uint32_t> frames;
+  };
+  std::unordered_map<std::string, std::map<int, Origin>> generated_;  // by file and first line
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 # Names of the modules whose calls are under way: reads, changes nothing. `address` is a function of Maya's.
 import ctypes
+import re
 import sys
 
+# What DDP, FSDP, torch.compile and checkpointing put around a module is not part of the model.
+wrappers = re.compile(r"(^module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)(\.|$)")
 tell = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64)(address)
 frame = sys._getframe()
 root = None
@@ -12,6 +15,6 @@ while frame is not None:
 if root is not None:
     lines = []
     for name, module in root.named_modules():
-        shown = "".join(c if c.isprintable() else "?" for c in name)[:400]
-        lines.append("m %x %s\n" % (id(module), shown or type(root).__name__))
+        shown = "".join(c if c.isprintable() else "?" for c in wrappers.sub("", name).rstrip("."))[:400]
+        lines.append("m %x %s\n" % (id(module), shown or type(module).__name__))
     tell("".join(lines).encode("utf-8", "replace"), id(root))

@@ -12,8 +12,10 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "session/membership.h"
 #include "session/python_code.h"
@@ -26,7 +28,8 @@ bool places_wanted = [] {
   return asked != nullptr && *asked == '1';
 }();
 
-extern const char module_names[];  // generated from module_names.py, ends in 0
+extern const char module_names[];     // generated from module_names.py, ends in 0
+extern const char generated_lines[];  // likewise
 
 namespace {
 
@@ -132,7 +135,23 @@ struct Code {
   std::uintptr_t identity{};
   std::string file, function;
   bool calls_module{};  // nn.Module's own call: its first argument is the module
+  bool generated{};     // by torch.compile
 };
+
+// The file names go into the source as hexadecimal digits, so that no character needs an escape.
+std::string python_list(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  for (const std::string& text : texts) {
+    out += "bytes.fromhex('";
+    for (const char c : text) {
+      char digits[3];
+      std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(c));
+      out += digits;
+    }
+    out += "').decode('utf-8', 'replace'), ";
+  }
+  return out + "]";
+}
 
 class Places {
  public:
@@ -205,10 +224,24 @@ class Places {
       root = self;
     }
     hash = mix(hash, module);
-    const std::uint32_t stack = stack_of(hash, frames, count, module, root);
+    // Python code that the autograd engine calls in a thread of its own (hooks, backward() of a
+    // function): what called loss.backward() is below it.
+    std::uint64_t thread = 0, number = 0;
+    std::uint32_t below = no_stack;
+    const bool engine = autograd_.node(thread, number);
+    if (engine && !is_main(frames[count - 1].code)) {
+      below = last_python_.load(std::memory_order_relaxed);
+      hash = mix(hash, below);
+    }
+    const std::uint32_t stack = stack_of(hash, frames, count, module, root, below);
     if (const std::uint64_t key = autograd_.forward_key()) forward_.put(key, stack);
-    last_python_.store(stack, std::memory_order_relaxed);
+    if (!engine) last_python_.store(stack, std::memory_order_relaxed);
     return stack;
+  }
+
+  bool is_main(std::uintptr_t code) {
+    std::lock_guard guard(mutex_);
+    return code_of(code).function == "<module>";
   }
 
   // A thread of the autograd engine, or one that has nothing to do with Python.
@@ -255,27 +288,38 @@ class Places {
     if (known.identity == identity) return known;
     known = {identity, PythonFrames::file(code), PythonFrames::function(code)};
     const bool of_modules = known.file.find("torch/nn/modules/module.py") != std::string::npos;
-    known.calls_module = of_modules && known.function.find("_call_impl") != std::string::npos;
+    // Not the functions inside of it, whose first variable is something else.
+    constexpr std::string_view call = "_call_impl";
+    known.calls_module =
+        of_modules && known.function.size() >= call.size() &&
+        known.function.compare(known.function.size() - call.size(), call.size(), call) == 0;
+    known.generated = (known.function == "Runner.call" || known.function == "call") &&
+                      known.file.find("-packages/") == std::string::npos;
     return known;
   }
 
   std::uint32_t stack_of(std::uint64_t hash, const PythonFrame* frames, int count,
-                         std::uintptr_t module, std::uintptr_t root) {
+                         std::uintptr_t module, std::uintptr_t root, std::uint32_t below) {
     std::lock_guard guard(mutex_);
     auto [found, added] = stacks_.try_emplace(hash, next_);
     if (!added || file_ == nullptr) return found->second;
     ++next_;
     std::fprintf(file_, "s %u %llx", found->second, static_cast<unsigned long long>(module));
+    bool ask = false;
     for (int i = 0; i < count; ++i) {
       const Code& code = code_of(frames[i].code);
+      if (code.generated && generated_.insert(code.file).second)
+        wanted_.push_back(code.file), ask = true;
       std::fprintf(file_, "\t%d:%s:%s", PythonFrames::line(frames[i]), code.function.c_str(),
                    code.file.c_str());
     }
     std::fputc('\n', file_);
+    if (below != no_stack) std::fprintf(file_, "u %u %u\n", found->second, below);
     if (module != 0 && seen_modules_.insert(module).second)
       std::fprintf(file_, "c %llx %.200s\n", static_cast<unsigned long long>(module),
                    PythonFrames::class_of(module));
-    if (root != 0 && named_roots_.count(root) == 0 && tries_ < most_tries) ask_for_names();
+    if (root != 0 && named_roots_.count(root) == 0 && tries_ < most_tries) ask = true;
+    if (ask) ask_for_names();
     return found->second;
   }
 
@@ -301,6 +345,8 @@ class Places {
   std::unordered_map<std::uint64_t, std::uint32_t> backward_;  // by forward stack and whether tied
   std::unordered_map<std::uintptr_t, Code> codes_;
   std::unordered_set<std::uintptr_t> seen_modules_, named_roots_;
+  std::unordered_set<std::string> generated_;  // files of torch.compile that have run
+  std::vector<std::string> wanted_;            // those whose lines are still to be read
   std::uint32_t next_ = 1;
   int tries_ = 0;
   std::atomic<bool> asked_{false};
@@ -317,8 +363,20 @@ extern "C" void maya_module_names(const char* lines, std::uint64_t root) {
   places().names_known(root);
 }
 
+extern "C" void maya_generated_lines(const char* lines) { places().name_modules(lines); }
+
 int Places::tell_names(void*) {
   places().asked_.store(false);
+  std::vector<std::string> files;
+  {
+    std::lock_guard guard(places().mutex_);
+    files.swap(places().wanted_);
+  }
+  if (!files.empty())
+    run_python(
+        "address = " + std::to_string(reinterpret_cast<std::uintptr_t>(&maya_generated_lines)) +
+            "\npaths = " + python_list(files) + "\n" + generated_lines,
+        "lines of compiled code cannot be read");
   run_python("address = " + std::to_string(reinterpret_cast<std::uintptr_t>(&maya_module_names)) +
                  "\n" + module_names,
              "names of modules cannot be read");

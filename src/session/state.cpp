@@ -38,12 +38,13 @@ void after_fork_in_child() {
 State::State()
     : settings(Settings::from_environment()),
       recorder(settings),
-      memory(std::max(device_count(), 1),
-             settings.cluster.gpu.memory_bytes > 0
-                 ? static_cast<std::uint64_t>(settings.cluster.gpu.memory_bytes)
-                 : device::Memory::page,
-             static_cast<std::uint64_t>(
-                 std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0))),
+      memory(
+          std::max(device_count(), 1),
+          settings.cluster.gpu.memory_bytes > 0
+              ? static_cast<std::uint64_t>(settings.cluster.gpu.memory_bytes)
+              : device::Memory::page,
+          static_cast<std::uint64_t>(std::max<std::int64_t>(settings.cluster.gpu.context_bytes, 0)),
+          !std::getenv("MAYA_NO_MEMORY_LIMIT")),
       values(memory.base(), memory.span()) {
   values.wait_by(
       [](const std::function<void()>& resolve) { launch_lock().released_while(resolve); });

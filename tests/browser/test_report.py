@@ -111,3 +111,53 @@ def test_the_comparison(browser, runs, tmp_path):
 
 def test_size_of_the_page(runs):
     assert (runs / "one" / "report.html").stat().st_size < 5_000_000
+
+
+def test_the_page_says_what_it_was_made_from(browser, runs):
+    browser.open(address(runs))
+    rows = browser["[...document.querySelectorAll('#main > .scroll:last-of-type tr')].map(r => r.innerText)"]
+    shown = "\n".join(rows)
+    assert "torch" in shown and "Maya" in shown and "h100-sxm" in shown
+
+
+def test_navigation_takes_one_line_on_a_phone(browser, runs):
+    browser.open(address(runs), width=390, height=800)
+    assert browser["document.querySelector('nav').offsetHeight"] < 60
+    assert browser["document.querySelector('nav').scrollWidth > document.querySelector('nav').clientWidth"]
+    assert browser["document.documentElement.scrollWidth"] <= 390
+
+
+def test_modules_and_lines_have_memory(browser, runs):
+    browser.open(address(runs))
+    assert "MiB" in browser["document.querySelector('.tree').innerText"]
+    heads = browser["[...document.querySelectorAll('th')].map(e => e.textContent)"]
+    assert heads.count("memory") >= 2
+
+
+def test_a_run_that_does_not_fit_shows_what_would(browser, runs, tmp_path):
+    import sys
+
+    import maya
+
+    # A GPU of 1.45 GiB: weights and optimizer fit, the activations do not.
+    run = maya.run([sys.executable, str(runs.parent / "train.py")], cluster="h100-sxm", out=tmp_path / "run",
+                   quiet=True, set={"gpu.memory_bytes": 1556925645}, options=["--no-memory-limit"])
+    browser.open(run.report.as_uri())
+    browser.shot("report-does-not-fit")
+    assert browser.errors == [] and "Does not fit" in browser["document.querySelector('.oom').textContent"]
+    text = browser["document.body.innerText"]
+    assert "WHAT WOULD FIT" in text and "a micro-batch of" in text and "GiB of" in text
+
+
+def test_equal_rows_of_a_comparison_are_folded(browser, runs, tmp_path):
+    import maya
+
+    page = tmp_path / "compare.html"
+    run = maya.open(runs / "one")
+    page.write_text(maya.compare(run, run.predict(set={"scale.gemm": 2}, details=True)).page())
+    browser.open(page.as_uri(), width=390, height=800)
+    assert browser.errors == [] and browser["document.documentElement.scrollWidth"] <= 390
+    assert browser["[...document.querySelectorAll('summary')].some(s => / without a difference/.test(s.textContent))"]
+    shown = browser["[...document.querySelectorAll('td.name')].filter(e => !e.closest('details')).map(e => e.innerText)"
+                    ]
+    assert "gemm" in shown

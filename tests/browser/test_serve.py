@@ -155,3 +155,9 @@ def test_many_runs(tmp_path, runs):
             break
         time.sleep(0.1)
     assert len(entries) == 2000 and all(e["state"] == "ok" for e in entries)
+
+
+def test_a_what_if_has_a_report(browser, address):
+    browser.open(address + "/report?run=one&cluster=b200-sxm&set=usd_per_gpu_hour%3D2")
+    assert browser.errors == [] and "b200-sxm" in browser["document.querySelector('.sub').textContent"]
+    assert "usd_per_gpu_hour=2" in browser["document.body.innerText"]

@@ -264,3 +264,50 @@ def test_several_ranks_and_threads(tmp_path):
     (group,) = [c for c in found["communicators"] if c["size"] == 2][:1]
     assert group["calls"][0]["kind"] == "all_reduce" and group["calls"][0]["busbw_gbps"] > 1
     assert any(w["what"].startswith("communication takes no time") and w["gain_ms"] > 0 for w in found["what_if"])
+
+
+COMPILED = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(512, 2048), nn.Linear(2048, 512)
+
+    def forward(self, x):
+        h = torch.relu(self.up(x))  # the first product
+        return self.down(h).square().mean()  # the second product
+
+with torch.device("cuda"):
+    model = Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+step = torch.compile(model)
+for _ in range(4):
+    step(torch.randn(4096, 512, device="cuda")).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_compiled_code_has_the_lines_of_the_program(tmp_path):
+    (tmp_path / "train.py").write_text(COMPILED)
+    run = maya.run([sys.executable, str(tmp_path / "train.py")], cluster="h100-sxm", out=tmp_path / "run", stacks=True,
+                   quiet=True)
+    lines = {entry["line"]: entry for entry in details(run)["code"]["lines"] if entry["file"].endswith("train.py")}
+    for text in ("# the first product", "# the second product"):
+        at = next(i for i, line in enumerate(COMPILED.splitlines(), 1) if text in line)
+        assert lines[at]["ms"] > lines[at]["backward_ms"] > 0, lines
+    assert not any("torchinductor" in entry["file"] for entry in details(run)["code"]["lines"])
+
+
+def test_communication_of_hooks_counts_for_the_call_of_backward(tmp_path):
+    """FSDP reduces gradients in Python code that the engine calls in a thread of its own."""
+    out = tmp_path / "run"
+    subprocess.run([maya.program(), "run", "--cluster", "dgx-h100", "--stacks", "--out", str(out), "--", sys.executable,
+                    "-m", "torch.distributed.run", "--nproc-per-node", "2", str(ROOT / "tests/workloads/fsdp2.py")],
+                   check=True, timeout=300, capture_output=True)
+    code = details(maya.open(out))["code"]
+    (line,) = [entry for entry in code["lines"] if ".backward()" in entry["source"]]
+    assert line["communication_ms"] > 0
+    assert not {"list", "module"} & {module["path"] for module in code["modules"]}
