@@ -198,3 +198,28 @@ def test_a_missing_starter_is_named(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode != 0 and "maya-start, which is not there" in done.stderr, done.stderr
     assert not (tmp_path / "run").exists()
+
+
+KEEPS = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("template", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+template = object.__new__(module.Template)
+template.modules_file, template.results_file, template.bad = sys.argv[2], sys.argv[3], []
+for turn in range(60):
+    template.names = ["json"]
+    assert template.take_results() is False
+"""
+
+
+def test_templates_that_keep_names_at_the_same_time_go_on(tmp_path):
+    """Several searches share the file of modules. A template that ended over it took its programs with it."""
+    template = pathlib.Path(__file__).parents[2] / "src" / "cli" / "start" / "template.py"
+    (tmp_path / "tried").write_text("json\n")
+    words = [sys.executable, "-c", KEEPS, str(template), str(tmp_path / "modules"), str(tmp_path / "tried")]
+    running = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        errors = process.communicate(timeout=120)[1]
+        assert process.returncode == 0, errors
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["modules", "tried"]

@@ -3,7 +3,7 @@
 import pathlib
 
 from conftest import LAYOUTS
-from maya.search import compare
+from maya.search import compare, reason
 from maya.search.space import Space
 from maya.search.store import Record
 
@@ -70,3 +70,26 @@ def test_ties():
     b = record({"gemm": (70, 0.1), "host": (30.5, 0.3)}, number=1)
     c = record({"gemm": (160, 0.1), "host": (40, 0.1)}, number=2)
     assert [r.number for r in compare.tied_with_first(SPACE, [a, b, c])] == [0, 1]
+
+
+BATCHES = """
+command = ["python3", "train.py", "{batch}"]
+[parameters]
+batch = [16, 32]
+[objective]
+goal = "tokens_per_second"
+tokens_per_step = "batch * 512"
+"""
+
+
+def test_the_reason_compares_the_same_number_of_tokens():
+    space = Space.parse(BATCHES.encode(), pathlib.Path("space.toml"))
+    best = record({"gemm": (40, 0.1), "host": (10, 0.1)}, number=1)
+    other = record({"gemm": (20, 0.1), "host": (10, 0.1)}, number=2)
+    for trial, batch in ((best, 32), (other, 16)):
+        trial.values, trial.goals = {"batch": batch}, [batch * 512 / trial.step_ms]
+        trial.prediction["flops_per_step"] = batch * 1e9
+    words = reason.paragraph(space, best, other, "the baseline")
+    # Twice the products for twice the tokens are not more; the host's time is shared by more tokens.
+    assert "5.0 ms less of the host (10.0 ms → 5.0 ms), for the same number of tokens" in words
+    assert "matrix products" not in words and "FLOPs" not in words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from maya.search import compare
-from maya.search.objective import peak_memory
+from maya.search import compare, enumeration
+from maya.search.objective import NoValue, peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
 from maya.search.view import goal_text, milliseconds
@@ -68,8 +68,10 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
         f"The best ({_differing(space, best, other)}) needs {saved:.1f} ± {spread:.1f} % {what.get(goal, 'less')} than "
         f"{name}: {goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])}."
     ]
-    sentences += _where_time_goes(best, other, name)
-    sentences += _work(best.prediction, other.prediction)
+    # If the steps have different amounts of work, everything is compared for the same number of tokens.
+    scale = _tokens(space, other) / _tokens(space, best)
+    sentences += _where_time_goes(best, other, scale)
+    sentences += _work(best.prediction, other.prediction, scale)
     mine, capacity = peak_memory(best.prediction)
     theirs, their_capacity = peak_memory(other.prediction)
     if capacity and their_capacity:
@@ -78,12 +80,10 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
     return " ".join(sentences)
 
 
-def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
+def _where_time_goes(best: Record, other: Record, scale: float) -> list[str]:
     mine, theirs = grouped(best.prediction), grouped(other.prediction)
     if not mine or not theirs or not best.step_ms or not other.step_ms:
         return []
-    # If the steps have different amounts of work, compare the time per token.
-    scale = _tokens(other.prediction) / _tokens(best.prediction)
     changes = {group: theirs.get(group, 0.0) - mine.get(group, 0.0) * scale for group in {*mine, *theirs}}
     least = 0.02 * other.step_ms
     less = sorted(((g, d) for g, d in changes.items() if d >= least), key=lambda c: -c[1])[:3]
@@ -103,15 +103,17 @@ def _where_time_goes(best: Record, other: Record, name: str) -> list[str]:
     return sentences
 
 
-def _tokens(prediction: Mapping[str, Any]) -> float:
-    throughput = prediction.get("throughput")
-    return float(throughput["per_step"]) if throughput and throughput.get("per_step") else 1.0
+def _tokens(space: Space, record: Record) -> float:
+    """The tokens of a step; 1 if they are not known, so that steps are compared."""
+    try:
+        return space.objective.work(enumeration.Tree(space).complete(record.values), record.prediction) or 1.0
+    except NoValue:
+        return 1.0
 
 
-def _work(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def _work(mine: Mapping[str, Any], theirs: Mapping[str, Any], scale: float) -> list[str]:
     sentences = []
-    a = (mine.get("flops_per_step") or 0) / _tokens(mine)
-    b = (theirs.get("flops_per_step") or 0) / _tokens(theirs)
+    a, b = (mine.get("flops_per_step") or 0) * scale, theirs.get("flops_per_step") or 0
     if a > 0 and b > 0 and abs(a / b - 1) > 0.02:
         sentences.append(f"It computes {abs(100 * (a / b - 1)):.0f} % {'fewer' if a < b else 'more'} FLOPs"
                          f"{' (less recomputation or padding)' if a < b else ''}.")

@@ -77,7 +77,7 @@ void pass_on(int signal, pid_t child) {
     if (watched[0].revents != 0) {
       int status = 0;
       if (read_whole(connection, &status, sizeof status)) end_like(status);
-      _exit(1);  // the template has ended, and the child with it
+      end_like(SIGKILL);  // the template has ended, and the child with it
     }
   }
 }

@@ -161,8 +161,10 @@ class Template:
         for name in ["numpy", "torch"] + lines_of(modules_file):
             self.bring(name)
         if "torch" not in sys.modules or self.device.used() or has_children():
-            if os.path.exists(modules_file):
+            try:
                 os.unlink(modules_file)  # from another version of a package: learned again
+            except OSError:
+                pass
             sys.exit("what this template imports does not fork")
 
     @staticmethod
@@ -210,9 +212,14 @@ class Template:
         self.bad += self.names[len(good) :][:1]
         self.trying = None
         known = lines_of(self.modules_file)
-        with open(self.modules_file + ".new", "w") as file:
-            file.write("".join(name + "\n" for name in known + [name for name in good if self.bring(name)]))
-        os.replace(self.modules_file + ".new", self.modules_file)
+        # Other templates, of this search and of others, write the same file.
+        new = "%s.%d" % (self.modules_file, os.getpid())
+        try:
+            with open(new, "w") as file:
+                file.write("".join(name + "\n" for name in known + [name for name in good if self.bring(name)]))
+            os.replace(new, self.modules_file)
+        except OSError as error:  # only later templates would gain; the programs of this one must go on
+            print("cannot keep the names of modules:", error, flush=True)
         return len(good) < len(self.names)
 
     def shadowed(self, directory):
