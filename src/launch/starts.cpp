@@ -105,7 +105,9 @@ void Starts::prepare(Process& process, const Executable& executable,
                      const Installation& installation) const {
   const auto python = python_of(executable);
   const bool is_script = !executable.interpreter.empty();
-  if (!by_fork() || !python || (is_script && has_options(executable.path))) return;
+  if (!by_fork() || !python) return;
+  // A script that is named python (a shim of pyenv) is not an interpreter; it finds one itself.
+  if (is_script && (*python == executable.path || has_options(executable.path))) return;
   // Like the kernel: runs the interpreter of the first line with the script as its first argument.
   process.words.front() = *python;
   if (is_script) process.words.insert(process.words.begin() + 1, executable.path);

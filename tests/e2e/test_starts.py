@@ -200,6 +200,17 @@ def test_a_missing_starter_is_named(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_script_that_is_named_python_runs_as_a_script(run, tmp_path, starts):
+    """pyenv puts such scripts into PATH."""
+    shim, program = tmp_path / "python", tmp_path / "train.py"
+    shim.write_text(f'#!/usr/bin/env bash\nexec {sys.executable} "$@"\n')
+    shim.chmod(0o755)
+    program.write_text("import torch; print('on', torch.ones(2, device='cuda').device)\n")
+    done = run(str(shim), str(program), cluster="h100-sxm", options=("--start", "forked", "--no-predict"),
+               MAYA_START_DIR=str(starts))
+    assert done.code == 0 and "on cuda:0" in done.stdout, done.stderr
+
+
 KEEPS = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("template", sys.argv[1])
