@@ -136,6 +136,9 @@ std::vector<pid_t> descendants() {
     // "4711 (name, which may contain any character) S 4242 …"
     const auto end_of_name = text.rfind(") ");
     if (end_of_name == std::string::npos || text[end_of_name + 2] == 'Z') continue;
+    // A template (cli/start/template.py) also forks programs of other runs. It ends with its owner,
+    // and ends the programs of this run when their maya-start ends.
+    if (text.find(" (maya-template) ") != std::string::npos) continue;
     children.emplace(std::atoi(text.c_str() + end_of_name + 4), pid);
   }
   std::vector<pid_t> found{getpid()};

@@ -211,6 +211,27 @@ def test_a_script_that_is_named_python_runs_as_a_script(run, tmp_path, starts):
     assert done.code == 0 and "on cuda:0" in done.stdout, done.stderr
 
 
+STEPS = """
+import os, torch
+print("template", os.getppid(), flush=True)
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(100000):
+    optimizer.zero_grad()
+    model(torch.ones(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_job_that_is_stopped_leaves_the_template_to_others(run, tmp_path, starts):
+    (tmp_path / "steps.py").write_text(STEPS)
+    done = run(sys.executable, str(tmp_path / "steps.py"), cluster="h100-sxm", MAYA_START_DIR=str(starts),
+               options=("--start", "forked", "--stop-after", "2", "--no-predict"))
+    assert done.code == 0 and "the command was stopped" in done.stderr, done.stderr
+    template = int(done.stdout.split("template ")[1].split()[0])
+    assert pathlib.Path(f"/proc/{template}/comm").read_text() == "maya-template\n"
+
+
 KEEPS = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("template", sys.argv[1])

@@ -107,6 +107,11 @@ class Watched(dict):
         return now
 
 
+def name_process(name):
+    """The name that /proc and `ps` show. maya run leaves processes named maya-template alone when it ends a job."""
+    ctypes.CDLL(None).prctl(15, ctypes.c_char_p(name))  # PR_SET_NAME
+
+
 class Device:
     """The emulated device of this process, which must not be in use before a fork."""
 
@@ -404,6 +409,7 @@ def install(request, template, connection):
     report = install_descriptors(request, connection)
     install_streams()
     show_words(request.words)
+    name_process(os.path.basename(request.words[0]))
     for name in dict.keys(template.environment):
         os.unsetenv(name)
     for name, value in template.environment.applied_to(request.environment).items():
@@ -638,6 +644,7 @@ def begin():
     os.write(ready, b"y")
     os.close(ready)
     template.device.leave_run()
+    name_process(b"maya-template")
     asked = Server(template, listener, owner).serve()
     if asked is None:
         remove_abandoned(os.path.dirname(path), owner)
