@@ -1,6 +1,6 @@
 """Writes what a serving engine needs of a model to run it with random weights: its configuration and a tokenizer.
 
-    python model.py FOLDER [llama-3.1-8b | qwen3-32b | tiny]
+    python model.py FOLDER [llama-3.1-8b | qwen3-32b | qwen3-30b-a3b | tiny]
 
 Nothing is downloaded. The tokenizer has as many words as the model has tokens ("t0", "t1", …); answers of a model
 with random weights mean nothing anyway.
@@ -20,6 +20,12 @@ MODELS = {
         architectures=["Qwen3ForCausalLM"], model_type="qwen3", rms_norm_eps=1e-6, rope_theta=1000000.0,
         attention_bias=False, hidden_size=5120, intermediate_size=25600, num_hidden_layers=64, num_attention_heads=64,
         num_key_value_heads=8, head_dim=128, vocab_size=151936, max_position_embeddings=40960),
+    "qwen3-30b-a3b": LLAMA | dict(
+        architectures=["Qwen3MoeForCausalLM"], model_type="qwen3_moe", rms_norm_eps=1e-6, rope_theta=1000000.0,
+        attention_bias=False, hidden_size=2048, intermediate_size=6144, moe_intermediate_size=768, num_experts=128,
+        num_experts_per_tok=8, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[],
+        num_hidden_layers=48, num_attention_heads=32, num_key_value_heads=4, head_dim=128, vocab_size=151936,
+        max_position_embeddings=40960),
     "tiny": LLAMA | dict(
         hidden_size=512, intermediate_size=1024, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2,
         head_dim=64, vocab_size=1024, max_position_embeddings=2048),

@@ -108,6 +108,8 @@ struct Convolution {
 
 struct Attention {
   std::int64_t batch{}, heads{}, kv_heads{}, seq_q{}, seq_k{}, head_dim{}, head_dim_v{};
+  // Engines decode beside prompts: sequences of a few tokens in the same launch. 0: none.
+  std::int64_t short_batch{}, short_q{}, short_k{};
   DType dtype{DType::f16};
   bool causal{}, dropout{}, varlen{};
   std::int64_t window{};  // keys that a query can see (sliding window); 0: no window
@@ -119,6 +121,18 @@ struct Attention {
     f("seq_k", s.seq_k), f("head_dim", s.head_dim), f("head_dim_v", s.head_dim_v);
     f("dtype", s.dtype), f("causal", s.causal), f("dropout", s.dropout), f("varlen", s.varlen);
     f("window", s.window), f("direction", s.direction), f("kernel", s.kernel);
+    f("short_batch", s.short_batch), f("short_q", s.short_q), f("short_k", s.short_k);
+  }
+  // The two kinds of sequences by themselves.
+  Attention prompts() const {
+    Attention a = *this;
+    a.short_batch = a.short_q = a.short_k = 0;
+    return a;
+  }
+  Attention tokens() const {
+    Attention a = prompts();
+    a.batch = short_batch, a.seq_q = short_q, a.seq_k = short_k;
+    return a;
   }
 };
 

@@ -139,8 +139,10 @@ Body meaning(const Kernel& kernel, const Name& name, const std::shared_ptr<Signa
       d.semantics.outputs = {line(a.pointer(2), out, n), line(a.pointer(3), counter, 1)};
     };
   }
-  if (leaf == "DeviceReduceByKeyKernel" && contains(kernel.demangled, "constant_iterator") &&
-      !signature->integers().empty()) {
+  // Run lengths: the sums of ones. The iterator is thrust's in CUDA 13, CUB's own in CUDA 12.
+  const bool of_ones = contains(kernel.demangled, "constant_iterator") ||
+                       contains(kernel.demangled, "ConstantInputIterator");
+  if (leaf == "DeviceReduceByKeyKernel" && of_ones && !signature->integers().empty()) {
     DType key = item_type(name, 0), length = item_type(name, 3), counter = item_type(name, 4);
     return [=](const Arguments& a, Decoded& d) {
       std::int64_t n = a.integer(signature->integers().size() > 1 ? signature->integers()[1]

@@ -381,6 +381,36 @@ TEST(Cub, SettingUpTilesOfAScanByKeyWritesStatesAndKeys) {
   EXPECT_EQ(d.accesses[1].bytes, 24u);
 }
 
+TEST(Cub, RunLengthsAreKnownOfBothCudaMajors) {
+  for (const char* ones : {"thrust::constant_iterator<long, long, thrust::use_default>",
+                           "at_cuda_detail::cub::ConstantInputIterator<long, int>"}) {
+    const std::string iterator(ones);
+    Decoded d = Call(("void at_cuda_detail::cub::DeviceReduceByKeyKernel<policy_hub<long, long>::"
+                      "Policy900, long const*, long*, " +
+                      iterator +
+                      ", long*, long*, at_cuda_detail::cub::ReduceByKeyScanTileState<long, int, "
+                      "true>, cuda::std::equal_to<void>, cuda::std::plus<void>, int, long>(long "
+                      "const*, long*, " +
+                      iterator +
+                      ", long*, long*, at_cuda_detail::cub::ReduceByKeyScanTileState<long, int, "
+                      "true>, int, cuda::std::equal_to<void>, cuda::std::plus<void>, int)")
+                         .c_str())
+                    .arg(A)
+                    .arg(B)
+                    .arg(std::array<std::int32_t, 4>{1})
+                    .arg(C)
+                    .arg(C)
+                    .arg(A)
+                    .arg(std::int32_t{0})
+                    .arg(std::int8_t{})
+                    .arg(std::int8_t{})
+                    .arg(std::int32_t{40})
+                    .decode();
+    ASSERT_EQ(d.semantics.kind, Semantics::Kind::unique) << ones;
+    EXPECT_EQ(d.semantics.outputs.size(), 3u);
+  }
+}
+
 TEST(Norm, GroupNormGradientsChannelsLastCountEachImageOnce) {
   // 192 images of 256 channels of 56 × 56: a block per image and channel, or per sixteen channels.
   for (bool fallback : {true, false}) {

@@ -1,8 +1,11 @@
 // Kernels of vLLM, by the names and parameter lists of its library.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decode/decode.h"
@@ -20,7 +23,7 @@ struct Parameter {
 
 Decoded decode(const std::string& name, std::uint32_t tokens, std::vector<Parameter> parameters) {
   Kernel kernel;
-  kernel.mangled = "_Z6kernel";
+  kernel.mangled = name.find('(') == std::string::npos ? name : "_Z6kernel";
   kernel.demangled = name;
   std::vector<void*> arguments;
   std::uint16_t offset = 0;
@@ -197,6 +200,84 @@ TEST(Engine, RowsOfExpertsAreSummed) {
           .op.work);
   EXPECT_EQ(work.bytes_read, 32LL * 2048 * 8 * 2);
   EXPECT_EQ(work.bytes_written, 32LL * 2048 * 2);
+}
+
+// SGLang's kernels take one struct by value.
+template <std::size_t N>
+Parameter structure(std::initializer_list<std::pair<std::size_t, std::uint32_t>> words) {
+  std::array<char, N> bytes{};
+  for (const auto& [at, value] : words) std::memcpy(bytes.data() + at, &value, 4);
+  return Parameter(bytes);
+}
+
+TEST(Engine, SglangActivationSaysItsSizesInAStruct) {
+  auto work = std::get<Pointwise>(
+      decode("void sglang::act_and_mul_kernel<__nv_bfloat16, (sglang::ActivationKind)0, true, "
+             "false, false, false, false, false>(sglang::ActivationParams)",
+             896, {structure<64>({{16, 14336}, {20, 128}})})
+          .op.work);
+  EXPECT_EQ(work.elements, 128 * 14336);
+  EXPECT_EQ(work.bytes_read, 128LL * 14336 * 4);
+}
+
+TEST(Engine, SglangRotatesQueriesAndKeysInPlace) {
+  auto work = std::get<Pointwise>(
+      decode("void sglang::fused_rope_kernel<true, 128l, true, __nv_bfloat16, __nv_bfloat16, long, "
+             "16u>(sglang::FusedRopeParams)",
+             640, {structure<72>({{56, 32}, {60, 8}, {64, 128}})})
+          .op.work);
+  EXPECT_EQ(work.elements, 128 * 40 * 128);
+  EXPECT_EQ(work.bytes_written, 128LL * 40 * 128 * 2);
+}
+
+TEST(Engine, SglangCacheWriteMovesKeysAndValues) {
+  const std::string name =
+      "void sglang::store_kvcache_kernel<2048l, 1024l, 128u, true, "
+      "long>(sglang::StoreKVCacheParams)";
+  auto work = std::get<Pointwise>(decode(name, 8, {structure<104>({{80, 7}})}).op.work);
+  EXPECT_EQ(work.bytes_read, 7 * (2048 + 1024));
+  EXPECT_EQ(work.bytes_written, 7 * (2048 + 1024));
+}
+
+// A matrix of the CuTe DSL is an address and the number of its rows; its columns are in the name.
+TEST(Engine, NormsOfTheCuteDslAreReadOffTheirNames) {
+  auto work = std::get<Normalization>(
+      decode("kernel_cutlass_kernel_flashinfernormkernelsfused_add_rmsnormFusedAddRMSNormKernel_"
+             "object_at__tensorptrbf16gmemalign128oi64409640961_tensorptrbf16gmemalign128oi64409640"
+             "961_tensorptrbf16gme_0",
+             8,
+             {structure<16>({{8, 77}}), structure<16>({{8, 77}}), pointer, Parameter(77L),
+              Parameter(1e-5f)})
+          .op.work);
+  EXPECT_EQ(work.rows, 77);
+  EXPECT_EQ(work.cols, 4096);
+  EXPECT_TRUE(work.fused_add);
+}
+
+// Two tokens and eight experts each of 128: their weights are read, not all of them.
+TEST(Engine, ExpertsOfVllmAreAProductOverThoseThatAreHit) {
+  Kernel kernel;
+  kernel.mangled = kernel.demangled = "fused_moe_kernel";
+  std::uint64_t address = 0x7f0000000000;
+  std::int32_t numbers[] = {1536, 2048, 16 * 16, 16, 2048, 1536 * 2048, 2048, 1536};
+  std::vector<void*> arguments(7, &address);
+  for (std::int32_t& number : numbers) arguments.push_back(&number);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    kernel.parameter_sizes.push_back(i < 7 ? 8 : 4);
+    kernel.parameter_offsets.push_back(static_cast<std::uint16_t>(8 * i));
+  }
+  auto extent = [](std::uint64_t) { return std::uint64_t{128} * 1536 * 2048 * 2; };
+  Launch launch{&kernel, {{192, 1, 1}, {128, 1, 1}}, arguments.data(), extent, nullptr};
+  auto decoder = prepare(kernel);
+  const Decoded d = decoder->decode(launch);
+  EXPECT_TRUE(d.recognised);
+  const auto work = std::get<Gemm>(d.op.work);
+  EXPECT_EQ(work.m, 16);
+  EXPECT_EQ(work.n, 1536);
+  EXPECT_EQ(work.k, 2048);
+  EXPECT_EQ(work.groups, 15);
+  numbers[5] = 7;  // not such a kernel after all
+  EXPECT_FALSE(decoder->decode(launch).recognised);
 }
 
 }  // namespace

@@ -9,13 +9,13 @@ namespace maya::decode {
 namespace {
 
 constexpr Prepare families[] = {
-    prepare_elementwise, prepare_reduce,      prepare_multi_tensor, prepare_softmax,
-    prepare_norm,        prepare_flash2,      prepare_flash3,       prepare_memory_efficient,
-    prepare_copy,        prepare_index,       prepare_embedding,    prepare_loss,
-    prepare_random,      prepare_sort,        prepare_scan,         prepare_cub,
-    prepare_pool,        prepare_grouped,     prepare_gemm,         prepare_package,
-    prepare_engine,      prepare_peer_reduce, prepare_flashinfer,   prepare_signature,
-    prepare_triton,
+    prepare_elementwise, prepare_reduce,        prepare_multi_tensor, prepare_softmax,
+    prepare_norm,        prepare_flash2,        prepare_flash3,       prepare_memory_efficient,
+    prepare_copy,        prepare_index,         prepare_embedding,    prepare_loss,
+    prepare_random,      prepare_sort,          prepare_scan,         prepare_cub,
+    prepare_pool,        prepare_grouped,       prepare_gemm,         prepare_package,
+    prepare_engine,      prepare_peer_reduce,   prepare_flashinfer,   prepare_sglang,
+    prepare_signature,   prepare_fused_experts, prepare_triton,
 };
 
 // Only where the name lists exactly the parameters the code has.

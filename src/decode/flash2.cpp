@@ -38,6 +38,11 @@ struct FlashSizes {
   std::uint64_t cu_q{}, cu_k{};
   std::uint64_t behind[2]{};  // what follows them: keys in use per sequence, in one of the two
   std::int32_t window_left{-1};
+  std::int64_t short_batch{}, short_q{}, short_k{};
+  void use(const Lengths& used) {
+    batch = used.batch, seq_q = used.seq_q, seq_k = used.seq_k;
+    short_batch = used.short_batch, short_q = used.short_q, short_k = used.short_k;
+  }
 };
 
 // Flash_fwd_params: { q, k, v; 9 strides; int h, h_k, ratio; o, [oaccum]; 3 strides; p; lse;
@@ -52,16 +57,17 @@ class Flash2 : public Decoder {
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    if (capacity < 64) return 0;
     FlashSizes s;
     if (!sizes(a, s)) return 0;
-    if (auto used = in_use(a, s))
-      s.batch = used->batch, s.seq_q = used->seq_q, s.seq_k = used->seq_k;
-    std::int64_t words[8] = {
-        s.batch,    s.heads,
-        s.kv_heads, s.seq_q,
-        s.seq_k,    s.head_dim,
-        s.total_q,  (s.cu_q ? 1 : 0) | (static_cast<std::int64_t>(s.window_left) << 1)};
+    if (auto used = in_use(a, s)) s.use(*used);
+    std::int64_t words[11] = {
+        s.batch,       s.heads,
+        s.kv_heads,    s.seq_q,
+        s.seq_k,       s.head_dim,
+        s.total_q,     (s.cu_q ? 1 : 0) | (static_cast<std::int64_t>(s.window_left) << 1),
+        s.short_batch, s.short_q,
+        s.short_k};
+    if (capacity < sizeof words) return 0;
     std::memcpy(out, words, sizeof words);
     return sizeof words;
   }
@@ -83,7 +89,8 @@ class Flash2 : public Decoder {
     if (s.cu_q || paged(s)) writes_all_but(launch, {s.cu_q, s.cu_k, s.behind[0], s.behind[1]}, d);
     std::int64_t seq_q = s.seq_q, seq_k = s.seq_k;
     if (auto used = in_use(a, s)) {
-      s.batch = used->batch, seq_q = used->seq_q, seq_k = used->seq_k;
+      s.use(*used);
+      seq_q = s.seq_q, seq_k = s.seq_k;
       // Rows that are heads: the same work as one row for each of the heads, and said so.
       if (!s.cu_q && !causal && s.heads == s.kv_heads) s.heads *= seq_q, seq_q = 1;
     } else if (paged(s) && part == Part::forward && launch.known != nullptr) {
@@ -98,6 +105,7 @@ class Flash2 : public Decoder {
       work.kv_heads = s.kv_heads;
       work.seq_q = seq_q;
       work.seq_k = seq_k;
+      work.short_batch = s.short_batch, work.short_q = s.short_q, work.short_k = s.short_k;
       work.head_dim = work.head_dim_v = s.head_dim;
       work.dtype = dtype;
       work.causal = causal;

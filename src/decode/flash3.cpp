@@ -21,7 +21,7 @@ class Flash3 : public Decoder {
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::int64_t s[6]{};
+    std::int64_t s[9]{};  // short ones last
     if (capacity < sizeof s || !(combine ? partials(a, s) > 0 : shapes(a, s))) return 0;
     if (combine) {
       std::memcpy(out, s, sizeof s);
@@ -36,7 +36,7 @@ class Flash3 : public Decoder {
     Arguments a(launch);
     Decoded d;
     d.op.geometry = launch.geometry;
-    std::int64_t s[6]{};
+    std::int64_t s[9]{};
     if (combine) return combined(launch);
     bool found = shapes(a, s);
     // Pages alone do not tell how many keys there are: the queries look at each other, at least.
@@ -60,6 +60,7 @@ class Flash3 : public Decoder {
     work.batch = s[3];
     work.seq_k = s[4];
     work.kv_heads = s[5];
+    work.short_batch = s[6], work.short_q = s[7], work.short_k = s[8];
     work.dtype = dtype;
     work.causal = causal;
     work.varlen = varlen;
@@ -159,6 +160,7 @@ class Flash3 : public Decoder {
     const auto lengths = typical_lengths(starts, keys, batch, causal);
     if (!lengths) return false;
     s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
+    s[6] = lengths->short_batch, s[7] = lengths->short_q, s[8] = lengths->short_k;
     return true;
   }
 

@@ -14,38 +14,55 @@ std::int64_t rounded(double length) {
   return std::llround(length / grain) * std::llround(grain);
 }
 
+// Sums over the sequences of one kind.
+struct Sums {
+  double pairs = 0, queries = 0;
+  std::int64_t sequences = 0;
+  bool alike = true;  // every token is a query: nothing was kept from earlier
+  void add(double q, double k, bool causal) {
+    ++sequences;
+    alike &= q == k;
+    queries += q;
+    pairs += q * (causal ? k - (q - 1) / 2 : k);
+  }
+};
+
+Lengths one_for_all(const Sums& sums, bool causal) {
+  const auto n = static_cast<double>(sums.sequences);
+  Lengths out;
+  out.batch = sums.sequences;
+  if (sums.alike) {
+    // Squares: q · (q + 1) / 2 under a causal mask, q · q without.
+    const double mean = sums.pairs / n;
+    const double side = causal ? std::sqrt(2 * mean + 0.25) - 0.5 : std::sqrt(mean);
+    out.seq_q = out.seq_k = std::max<std::int64_t>(1, std::llround(side));
+    return out;
+  }
+  out.seq_q = std::max<std::int64_t>(1, std::llround(sums.queries / n));
+  const auto q = static_cast<double>(out.seq_q);
+  const double k = sums.pairs / n / q + (causal ? (q - 1) / 2 : 0);
+  out.seq_k = std::max<std::int64_t>(out.seq_q, rounded(k));
+  return out;
+}
+
 }  // namespace
 
 std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
                                        std::int64_t batch, bool causal) {
-  double pairs = 0, queries = 0, all_keys = 0;
-  std::int64_t sequences = 0;
-  bool alike = true;  // every token is a query: nothing was kept from earlier
+  constexpr double few = 16;  // more queries are a prompt, as for the estimates
+  Sums all, prompts, tokens;
   for (std::int64_t i = 0; i < batch; ++i) {
     const double q = double(starts[i + 1]) - starts[i], k = keys[i];
     if (q < 0 || k < 0) return std::nullopt;
     if (q == 0 || k == 0) continue;
     if (q > k && causal) return std::nullopt;
-    ++sequences;
-    alike &= q == k;
-    queries += q, all_keys += k;
-    pairs += q * (causal ? k - (q - 1) / 2 : k);
+    all.add(q, k, causal), (q > few ? prompts : tokens).add(q, k, causal);
   }
-  if (sequences == 0) return std::nullopt;
-  const auto n = static_cast<double>(sequences);
-  Lengths out;
-  out.batch = sequences;
-  if (alike) {
-    // Squares: q · (q + 1) / 2 under a causal mask, q · q without.
-    const double mean = pairs / n;
-    const double side = causal ? std::sqrt(2 * mean + 0.25) - 0.5 : std::sqrt(mean);
-    out.seq_q = out.seq_k = std::max<std::int64_t>(1, std::llround(side));
-    return out;
-  }
-  out.seq_q = std::max<std::int64_t>(1, std::llround(queries / n));
-  const auto q = static_cast<double>(out.seq_q);
-  const double k = pairs / n / q + (causal ? (q - 1) / 2 : 0);
-  out.seq_k = std::max<std::int64_t>(out.seq_q, rounded(k));
+  if (all.sequences == 0) return std::nullopt;
+  if (prompts.sequences == 0 || tokens.sequences == 0) return one_for_all(all, causal);
+  Lengths out = one_for_all(prompts, causal);
+  const Lengths beside = one_for_all(tokens, causal);
+  out.short_batch = beside.batch, out.short_q = beside.seq_q, out.short_k = beside.seq_k;
   return out;
 }
 

@@ -3,8 +3,9 @@
 // A batch of a serving engine holds sequences of many lengths: prompts that are read for the first
 // time, and single tokens that look back on thousands. What the kernel computes is the sum of
 // queries · keys over the sequences, and what it reads is the sum of the keys. One query and one
-// key length with the same sums stand for all of them. Contexts grow by a token with each step;
-// long ones are rounded to one part in 128, so that a thousand steps are a few dozen ops.
+// key length with the same sums stand for all sequences of a kind: prompts, and tokens that are
+// decoded beside them. Contexts grow by a token with each step; long ones are rounded to one part
+// in 128, so that a thousand steps are a few dozen ops.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ namespace maya::decode {
 
 struct Lengths {
   std::int64_t batch{}, seq_q{}, seq_k{};
+  // Sequences of a few queries where others have many; else 0.
+  std::int64_t short_batch{}, short_q{}, short_k{};
 };
 
 // `starts`: where each sequence's queries begin, batch + 1 numbers from 0 on; `keys`: how many keys

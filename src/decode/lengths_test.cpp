@@ -28,16 +28,28 @@ TEST(Lengths, PromptsKeepTheSumOfTheirSquares) {
   EXPECT_NEAR(static_cast<double>(2 * l->seq_q * (l->seq_q + 1) / 2), pairs, 0.01 * pairs);
 }
 
-TEST(Lengths, APromptAmongSingleTokensKeepsQueriesTimesKeys) {
+TEST(Lengths, PromptsAndTheTokensBesideThemAreKeptApart) {
   Numbers starts{0}, keys;
-  for (int i = 0; i < 63; ++i) starts.push_back(i + 1), keys.push_back(1000);
-  starts.push_back(63 + 2048), keys.push_back(2048);
+  for (int i = 0; i < 62; ++i) starts.push_back(i + 1), keys.push_back(1000);
+  starts.push_back(62 + 2048), keys.push_back(2048);
+  starts.push_back(62 + 2048 + 512), keys.push_back(1024);
   auto l = typical_lengths(starts.data(), keys.data(), 64, true);
   ASSERT_TRUE(l);
-  const double pairs = 63 * 1000 + 2048.0 * 2049 / 2;
+  EXPECT_EQ(l->batch, 2);
+  const double pairs = 2048.0 * 2049 / 2 + 512 * (1024 - 511 / 2.0);
   const auto q = static_cast<double>(l->seq_q), k = static_cast<double>(l->seq_k);
-  EXPECT_NEAR(64 * q * (k - (q - 1) / 2), pairs, 0.02 * pairs);
-  EXPECT_NEAR(64 * k, 63 * 1000 + 2048, 0.05 * 65048);  // and nearly the keys that are read
+  EXPECT_NEAR(2 * q * (k - (q - 1) / 2), pairs, 0.02 * pairs);
+  EXPECT_EQ(l->short_batch, 62);
+  EXPECT_EQ(l->short_q, 1);
+  EXPECT_NEAR(static_cast<double>(l->short_k), 1000, 8);
+}
+
+TEST(Lengths, ABatchOfOneKindHasNoOther) {
+  Numbers starts{0, 4, 5, 8}, keys{100, 200, 300};
+  auto l = typical_lengths(starts.data(), keys.data(), 3, true);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->batch, 3);
+  EXPECT_EQ(l->short_batch, 0);
 }
 
 TEST(Lengths, EmptyPlacesOfABatchDoNotCount) {

@@ -393,7 +393,8 @@ class Reader {
     classify(opcode, in, program_);
     // An assertion that fails ends the program; nothing is written to its tensors.
     if (in.code == Code::call && rest.find("__assertfail") != std::string_view::npos)
-      in.code = Code::exit, in.argument_count = 0;
+      in.code = Code::exit, in.argument_count = 0, in.assertion = 1;
+    if (opcode == "trap") in.assertion = 1;
     if (in.code != Code::nop) program_.code.push_back(in);
   }
 

@@ -149,7 +149,10 @@ struct Instruction {
   bool wraps{}, leftward{};  // shf
   bool ordered{};            // a load behind which other blocks' writes can be seen: acquire
   bool steers{};             // a load whose value reaches the predicate of a branch
-  bool bounds_loop{};        // a minimum whose value reaches the predicate of a loop
+  // A branch of which one way ends in a failed assertion, or at once: 1, the way it jumps; -1, the
+  // other one. An exit that is such a failure: 1.
+  std::int8_t assertion{}, leaves{};
+  bool bounds_loop{};  // a minimum whose value reaches the predicate of a loop
   Argument arguments[6];
 };
 
@@ -175,7 +178,7 @@ struct Program {
 // Null when the entry is not there or cannot be read.
 std::unique_ptr<Program> parse(std::string_view text, std::string_view entry);
 
-// Fills `steers` and `bounds_loop`; parse() has done so.
+// Fills `steers`, `bounds_loop`, `assertion` and `leaves`; parse() has done so.
 void mark_steering(Program& program);
 
 // Parameters through which nothing is written; empty when it cannot be told.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "decode/repeats.h"
+
 namespace maya::decode::ptx {
 
 std::vector<Value> parameter_roots(const Program& program, const Launch& launch) {
@@ -31,6 +33,7 @@ Machine::Machine(const Program& program, const Launch& launch, std::uint64_t bud
       scout_(scout != nullptr && scout->helps() ? scout : nullptr),
       budget_(budget) {
   thread_.counts_ = &ignored_;
+  if (scout_ != nullptr) launch_hash_ = hash_of_launch(launch);
 }
 
 bool Machine::run(Effects& effects) {
@@ -96,11 +99,13 @@ bool Machine::run_block(std::uint32_t block) {
   thread_.block_ = {block % g.grid[0], block / g.grid[0] % g.grid[1],
                     block / g.grid[0] / g.grid[1]};
   shared_.reset(std::min<std::uint64_t>(program_.shared_bytes + g.shared_bytes, 1 << 20));
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i].place = {i % g.block[0], i / g.block[0] % g.block[1], i / g.block[0] / g.block[1]};
+  if (scout_) find_silent(block);
   for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    lane.place = {i % g.block[0], i / g.block[0] % g.block[1], i / g.block[0] / g.block[1]};
     lane.at = 0;
-    lane.where = scout_ && silent(lane) ? Where::done : Where::running;
+    lane.where = scout_ && silent_[i] ? Where::done : Where::running;
     if (lane.where == Where::running)
       lane.registers.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
   }
@@ -129,9 +134,47 @@ bool Machine::run_block(std::uint32_t block) {
   }
 }
 
+void Machine::find_silent(std::uint32_t block) {
+  constexpr std::size_t most_loads = 16;
+  Silence* before = scout_->remembered(block);
+  auto same = [&](const Silence::Load& load) {
+    ++steps_;
+    const Value now = global_.load(load.address, load.bytes, block_, false);
+    return now.known == load.known && (!now.known || now.bits == load.bits);
+  };
+  if (before != nullptr && before->launch == launch_hash_ &&
+      before->threads.size() == lanes_.size() &&
+      std::all_of(before->loads.begin(), before->loads.end(), same)) {
+    silent_ = before->threads;
+    return;
+  }
+  Silence now;
+  now.launch = launch_hash_;
+  noting_ = before != nullptr ? &now : nullptr;
+  silent_.assign(lanes_.size(), false);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    silent_[i] = silent(lanes_[i]);
+    if (now.loads.size() > most_loads) noting_ = nullptr;
+  }
+  if (noting_ != nullptr && steps_ <= most_steps) {
+    now.threads = silent_;
+    *before = std::move(now);
+  } else if (before != nullptr) {
+    before->launch = 0;
+  }
+  noting_ = nullptr;
+}
+
+void Machine::note_load(std::uint64_t address, int bytes, const Value& value) {
+  for (const Silence::Load& load : noting_->loads)
+    if (load.address == address && load.bytes == bytes) return;
+  noting_->loads.push_back({address, value.bits, bytes, value.known});
+}
+
 bool Machine::silent(const Lane& lane) {
   thread_.thread_ = lane.place;
-  scouted_.assign(static_cast<std::size_t>(std::max(program_.registers, 0)), Value{});
+  scouted_.resize(static_cast<std::size_t>(std::max(program_.registers, 0)));
+  for (std::uint32_t i : scout_->registers()) scouted_[i] = Value{};
   thread_.registers_.swap(scouted_);
   const auto& code = program_.code;
   bool silent = false;
@@ -283,6 +326,7 @@ bool Machine::load(const Instruction& in, bool certain) {
     const std::uint64_t address = at.bits + i * static_cast<std::uint64_t>(size);
     Value v = in.space == Space::global ? global_.load(address, size, block_, in.ordered)
                                         : shared_.load(address, size);
+    if (noting_ != nullptr) note_load(address, size, v);
     if (v.known && in.type.is_signed)
       v.bits = static_cast<std::uint64_t>(Thread::extend(v.bits, size));
     return v;

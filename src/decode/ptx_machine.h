@@ -52,8 +52,10 @@ class Machine {
   void forget_outputs();
   bool run_block(std::uint32_t block);
   bool run_lane(Lane& lane);
-  // Whether the thread is sure to store nothing.
+  // Threads that are sure to store nothing.
+  void find_silent(std::uint32_t block);
   bool silent(const Lane& lane);
+  void note_load(std::uint64_t address, int bytes, const Value& value);
   // One instruction that needs no other thread; false: the run has no result.
   bool step(const Instruction& in, bool certain);
   bool load(const Instruction& in, bool certain);
@@ -81,6 +83,9 @@ class Machine {
   std::vector<Lane> lanes_;
   const Scout* scout_;
   std::vector<Value> scouted_;
+  std::vector<bool> silent_;
+  Silence* noting_{};  // what loads are noted in
+  std::uint64_t launch_hash_{};
   std::uint32_t block_{};
   std::uint64_t budget_, steps_{};
   bool meets_blocks_{};  // blocks look at what others wrote

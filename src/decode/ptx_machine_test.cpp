@@ -77,16 +77,36 @@ class SmallLaunch {
     const bool good = Machine(*program_, launch).run(effects_);
     // Threads that store nothing may be left out: nobody sees a difference.
     const Scout scout(*program_);
-    Effects scouted;
-    EXPECT_EQ(Machine(*program_, launch, 48000000, &scout).run(scouted), good);
-    if (effects_.steps < 1000000) {  // all of it was run
-      EXPECT_EQ(scouted.data, effects_.data);
-      EXPECT_EQ(scouted.ranges.size(), effects_.ranges.size());
+    for (std::uint64_t* steps : {&scouted_steps_, &repeated_steps_}) {
+      Effects scouted;
+      EXPECT_EQ(Machine(*program_, launch, 48000000, &scout).run(scouted), good);
+      if (effects_.steps < 1000000) {  // all of it was run
+        EXPECT_EQ(scouted.data, effects_.data);
+        EXPECT_EQ(scouted.ranges.size(), effects_.ranges.size());
+        EXPECT_TRUE(!good || scouted.lines_read.size() <= effects_.lines_read.size());
+      }
+      *steps = scouted.steps;
     }
-    scouted_steps_ = scouted.steps;
     return good;
   }
   std::uint64_t scouted_steps() const { return scouted_steps_; }
+  // With the values of the launch before.
+  std::uint64_t repeated_steps() const { return repeated_steps_; }
+  // Values of a tensor change, and the launch is made again by the same scout.
+  template <class T>
+  bool again(int parameter, std::vector<T> values) {
+    const Scout scout(*program_);
+    std::vector<void*> pointers;
+    for (auto& v : values_) pointers.push_back(&v);
+    Geometry geometry{{grid_, 1, 1}, {block_, 1, 1}};
+    geometry.shared_bytes = 1024;
+    Launch launch{&kernel_, geometry, pointers.data(), extent, known, possible};
+    Effects first;
+    Machine(*program_, launch, 48000000, &scout).run(first);
+    tensor(parameter, values);
+    effects_ = {};
+    return Machine(*program_, launch, 48000000, &scout).run(effects_);
+  }
 
   // What the launch wrote there; empty: not known (or not written).
   template <class T>
@@ -113,7 +133,7 @@ class SmallLaunch {
   std::vector<std::uint64_t> values_;
   std::unique_ptr<Program> program_;
   Effects effects_;
-  std::uint64_t scouted_steps_{};
+  std::uint64_t scouted_steps_{}, repeated_steps_{};
 };
 
 constexpr const char* own_place = R"(
@@ -151,6 +171,74 @@ TEST(PtxMachine, ThreadsThatStoreNothingAreLeftAtThat) {
     setp.lt.s32 %p1, %r5, %r1;
     mov.u32 %r6, 1;
   )" + work + "@%p1 st.global.u32 [%rd13], %r6;");
+  run.number(2).threads(2, 128);
+  ASSERT_TRUE(run.go());
+  EXPECT_TRUE(run.wrote<std::int32_t>(2, 1));
+  EXPECT_FALSE(run.wrote<std::int32_t>(2, 2));
+  EXPECT_LT(3 * run.scouted_steps(), run.effects().steps);
+}
+
+// A division, as Triton writes it: two ways, one of them behind the loop, which decide nothing.
+TEST(PtxMachine, BranchesThatDecideNothingKeepNoThreadFromBeingLeftOut) {
+  std::string work;
+  for (int i = 0; i < 40; ++i) work += "mad.lo.s32 %r6, %r6, 3, %r5;\n";
+  SmallLaunch run(std::string(own_place) + R"(
+    setp.lt.s32 %p1, %r5, %r1;
+    mov.u32 %r6, 1;
+    bra.uni MAIN;
+    FAR:
+    add.s32 %r6, %r6, 7;
+    JOIN:
+  )" + work + R"(
+    @%p1 st.global.u32 [%rd13], %r6;
+    bra.uni DONE;
+    MAIN:
+    and.b32 %r7, %r5, 1;
+    setp.eq.s32 %p2, %r7, 0;
+    @%p2 bra FAR;
+    add.s32 %r6, %r6, 3;
+    bra.uni JOIN;
+    DONE:
+  )");
+  run.number(2).threads(2, 128);
+  ASSERT_TRUE(run.go());
+  std::int32_t expected[] = {8, 4};
+  for (int thread = 0; thread < 2; ++thread) {
+    for (int i = 0; i < 40; ++i) expected[thread] = expected[thread] * 3 + thread;
+    EXPECT_EQ(run.wrote<std::int32_t>(2, static_cast<std::uint64_t>(thread)), expected[thread]);
+  }
+  EXPECT_LT(3 * run.scouted_steps(), run.effects().steps);
+}
+
+// Which threads store follows from a value in memory; it is remembered only as long as that stays.
+TEST(PtxMachine, SilentThreadsAreRememberedByTheValuesTheyFollowFrom) {
+  std::string work;
+  for (int i = 0; i < 40; ++i) work += "mad.lo.s32 %r6, %r6, 3, %r5;\n";
+  SmallLaunch run(std::string(own_place) + R"(
+    ld.global.u32 %r7, [%rd1];
+    setp.lt.s32 %p1, %r5, %r7;
+    mov.u32 %r6, 1;
+  )" + work + "@%p1 st.global.u32 [%rd13], %r6;");
+  run.tensor<std::int32_t>(0, {2}).threads(1, 128);
+  ASSERT_TRUE(run.go());
+  EXPECT_LT(3 * run.repeated_steps(), run.scouted_steps());
+  EXPECT_TRUE(run.wrote<std::int32_t>(2, 1));
+  EXPECT_FALSE(run.wrote<std::int32_t>(2, 2));
+  ASSERT_TRUE(run.again<std::int32_t>(0, {4}));
+  EXPECT_TRUE(run.wrote<std::int32_t>(2, 3));
+  EXPECT_FALSE(run.wrote<std::int32_t>(2, 4));
+}
+
+// Here the two ways lead to another store.
+TEST(PtxMachine, BranchesThatLeadToAStoreDecide) {
+  std::string work;
+  for (int i = 0; i < 40; ++i) work += "mad.lo.s32 %r6, %r6, 3, %r5;\n";
+  SmallLaunch run(std::string(own_place) + "mov.u32 %r6, 1;\n" + work + R"(
+    setp.ge.s32 %p1, %r5, %r1;
+    @%p1 bra DONE;
+    st.global.u32 [%rd13], %r6;
+    DONE:
+  )");
   run.number(2).threads(2, 128);
   ASSERT_TRUE(run.go());
   EXPECT_TRUE(run.wrote<std::int32_t>(2, 1));

@@ -92,6 +92,12 @@ Value GlobalMemory::load(std::uint64_t address, int bytes, std::uint32_t block, 
   return v;
 }
 
+GlobalMemory::Line& GlobalMemory::line_of(std::uint64_t number) {
+  if (written_ == nullptr || written_number_ != number)
+    written_ = &lines_[number], written_number_ = number;
+  return *written_;
+}
+
 bool GlobalMemory::store(std::uint64_t address, int bytes, const Value& value,
                          std::uint32_t block) {
   if (!owned(address, static_cast<std::uint64_t>(bytes))) return false;
@@ -99,7 +105,7 @@ bool GlobalMemory::store(std::uint64_t address, int bytes, const Value& value,
   wrote_known_ |= known;
   for (int i = 0; i < bytes; ++i) {
     const std::uint64_t at = address + static_cast<std::uint64_t>(i), place = at % line_bytes;
-    Line& line = lines_[at / line_bytes];
+    Line& line = line_of(at / line_bytes);
     const std::uint64_t bit = std::uint64_t{1} << place;
     std::uint32_t& writer = line.writer[place / word];
     writer = writer == 0 || writer == block + 1 ? block + 1 : several;

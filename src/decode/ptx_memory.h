@@ -48,6 +48,7 @@ class GlobalMemory {
     std::uint64_t written{}, known{};                       // one bit per byte
     std::array<std::uint32_t, line_bytes / word> writer{};  // block + 1
   };
+  Line& line_of(std::uint64_t number);
   bool blurred(std::uint64_t address, int bytes) const;
   // Both remember the last answer: neighbouring threads touch neighbouring bytes.
   bool owned(std::uint64_t address, std::uint64_t bytes);
@@ -55,6 +56,8 @@ class GlobalMemory {
 
   const Launch& launch_;
   std::unordered_map<std::uint64_t, Line> lines_;
+  Line* written_{};  // the last one, whose neighbours are mostly written next
+  std::uint64_t written_number_{};
   std::vector<std::uint64_t> behind_, forgotten_;
   static constexpr std::size_t most_reads = 1 << 20;
   std::vector<std::uint64_t> reads_;  // lines, some of them several times

@@ -139,5 +139,79 @@ TEST_F(Steering, UnknownCountsWithoutABoundSaySo) {
   EXPECT_FALSE(work.exact);
 }
 
+// data[indices[thread]], with the index checked: Inductor writes such kernels.
+constexpr std::string_view checked = R"(
+.visible .entry checked(.param .u64 .ptr .global indices, .param .u64 .ptr .global data,
+                        .param .u32 bound) {
+  ld.param.u64 %rd1, [indices];
+  ld.param.u64 %rd2, [data];
+  mov.u32 %r1, %tid.x;
+  and.b32 %r1, %r1, 7;
+  mul.wide.s32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.b32 %r2, [%rd4];
+  setp.lt.u32 %p1, %r2, 100;
+  @%p1 bra FINE;
+  bra.uni FAIL;
+FINE:
+  mul.wide.s32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd2, %rd5;
+  ld.global.b32 %r5, [%rd6];
+  st.global.b32 [%rd6], %r5;
+  ret;
+FAIL:
+  { .param .b64 param0; st.param.b64 [param0], %rd1;
+  call.uni __assertfail, (param0); }
+  trap;
+}
+)";
+
+TEST_F(Steering, AssertionsDecideNothing) {
+  kernel.mangled = "checked";
+  kernel.ptx = checked;
+  kernel.demangled.clear();
+  decoder = prepare(kernel);
+  const TritonKernel before = decode();
+  const auto key_before = key();
+  EXPECT_GT(before.bytes_written, 0);  // it is taken to hold
+  counts = {8, 7, 6, 5, 4, 3, 2, 1};
+  EXPECT_EQ(key(), key_before);
+  known = false;
+  EXPECT_EQ(decode().bytes_written, before.bytes_written);
+}
+
+// Blocks behind the last one in use, whose number is in memory, end at once.
+constexpr std::string_view padded = R"(
+.visible .entry padded(.param .u64 .ptr .global used, .param .u64 .ptr .global data,
+                       .param .u32 bound) {
+  ld.param.u64 %rd1, [used];
+  ld.param.u64 %rd2, [data];
+  mov.u32 %r1, %ctaid.x;
+  ld.global.b32 %r2, [%rd1];
+  setp.lt.u32 %p1, %r1, %r2;
+  @%p1 bra WORK;
+  ret;
+WORK:
+  mul.wide.s32 %rd5, %r1, 4;
+  add.s64 %rd6, %rd2, %rd5;
+  ld.global.b32 %r5, [%rd6];
+  st.global.b32 [%rd6], %r5;
+  ret;
+}
+)";
+
+TEST_F(Steering, WhereNobodyKnowsTheGridSuggestsWork) {
+  kernel.mangled = "padded";
+  kernel.ptx = padded;
+  kernel.demangled.clear();
+  decoder = prepare(kernel);
+  known = false;
+  const auto all = decode().bytes_written;
+  EXPECT_EQ(all, 8 * 4);
+  known = true;
+  counts[0] = 2;
+  EXPECT_LT(decode().bytes_written, all);
+}
+
 }  // namespace
 }  // namespace maya::decode

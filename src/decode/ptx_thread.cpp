@@ -41,6 +41,16 @@ Summary Thread::run(const std::array<std::uint32_t, 3>& block,
       continue;
     }
     if (in.code == Code::branch) {
+      if (!certain && in.assertion != 0) {
+        at = in.assertion < 0 ? static_cast<std::size_t>(in.target) : at + 1;
+        continue;
+      }
+      // Where it may end at once, the grid suggests that it has work.
+      if (!certain && in.leaves != 0) {
+        counts.exact = false;
+        at = in.leaves < 0 ? static_cast<std::size_t>(in.target) : at + 1;
+        continue;
+      }
       if (!certain) {
         counts.exact = false;
         counts.unknown_loops |= registers_[in.predicate].loaded && in.target >= 0 &&

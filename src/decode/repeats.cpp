@@ -27,17 +27,6 @@ class Hash {
   std::uint64_t value_ = 0x2545f4914f6cdd1dULL;
 };
 
-std::uint64_t hash_of_launch(const Launch& launch) {
-  Hash hash;
-  hash.add(&launch.geometry.grid, sizeof launch.geometry.grid);
-  hash.add(&launch.geometry.block, sizeof launch.geometry.block);
-  hash.mix(launch.geometry.shared_bytes);
-  const auto& sizes = launch.kernel->parameter_sizes;
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (launch.arguments[i] != nullptr) hash.add(launch.arguments[i], sizes[i]);
-  return hash.value();
-}
-
 // Which bytes are known, and their values. Loads are of one byte at least, so that each byte
 // counts.
 void add_known(Hash& hash, const Launch& launch, std::uint64_t from, std::uint64_t bytes) {
@@ -85,6 +74,17 @@ bool still_there(const Launch& launch, const Effects& effects) {
 }
 
 }  // namespace
+
+std::uint64_t hash_of_launch(const Launch& launch) {
+  Hash hash;
+  hash.add(&launch.geometry.grid, sizeof launch.geometry.grid);
+  hash.add(&launch.geometry.block, sizeof launch.geometry.block);
+  hash.mix(launch.geometry.shared_bytes);
+  const auto& sizes = launch.kernel->parameter_sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (launch.arguments[i] != nullptr) hash.add(launch.arguments[i], sizes[i]);
+  return hash.value() | 1;
+}
 
 const Effects* Repeats::find(const Launch& launch) const {
   if (kept_.empty()) return nullptr;

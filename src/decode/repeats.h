@@ -13,6 +13,9 @@
 
 namespace maya::decode {
 
+// Of its geometry and arguments; not 0.
+std::uint64_t hash_of_launch(const Launch& launch);
+
 class Repeats {
  public:
   // What an equal launch wrote when it was run. Null: none was, or what it read has changed.

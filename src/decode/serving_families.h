@@ -7,5 +7,7 @@ namespace maya::decode {
 
 Made prepare_peer_reduce(const Kernel& kernel, const Name& name);
 Made prepare_flashinfer(const Kernel& kernel, const Name& name);
+Made prepare_fused_experts(const Kernel& kernel, const Name& name);
+Made prepare_sglang(const Kernel& kernel, const Name& name);
 
 }  // namespace maya::decode

@@ -49,6 +49,7 @@ bool magma(std::string_view leaf) {
                                 "syrk",
                                 "herk",
                                 "symmetrize",
+                                "pivinfo",
                                 "transpose"})
     if (contains(leaf, part)) return true;
   return false;

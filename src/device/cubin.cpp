@@ -209,6 +209,40 @@ void read_info(std::string_view info, KernelCode& kernel) {
   }
 }
 
+// .nv.info, of the whole image: registers of each kernel, by the number of its symbol. Older
+// compilers also left them in the header of the kernel's section.
+void read_registers(const Sections& sections,
+                    std::unordered_map<std::string, KernelCode>& kernels) {
+  constexpr std::uint8_t sized = 4, attribute_registers = 0x2f;
+  const Elf64_Shdr *info_section = nullptr, *symbols = nullptr;
+  for (const auto& s : sections.all()) {
+    if (sections.name(s) == ".nv.info") info_section = &s;
+    if (s.sh_type == SHT_SYMTAB) symbols = &s;
+  }
+  if (info_section == nullptr || symbols == nullptr || symbols->sh_link >= sections.all().size())
+    return;
+  const Elf64_Shdr& names = sections.all()[symbols->sh_link];
+  const std::string_view table = sections.content(*symbols);
+  for (std::string_view info = sections.content(*info_section); info.size() >= 4;) {
+    std::uint16_t value;
+    std::memcpy(&value, info.data() + 2, 2);
+    const bool has_body = static_cast<std::uint8_t>(info[0]) == sized;
+    const std::size_t size = has_body ? value : 0;
+    if (info.size() < 4 + size) return;
+    if (has_body && static_cast<std::uint8_t>(info[1]) == attribute_registers && size >= 8) {
+      std::uint32_t number, count;
+      std::memcpy(&number, info.data() + 4, 4), std::memcpy(&count, info.data() + 8, 4);
+      if (number < table.size() / sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        std::memcpy(&symbol, table.data() + number * sizeof symbol, sizeof symbol);
+        const auto it = kernels.find(std::string(sections.text(names, symbol.st_name)));
+        if (it != kernels.end()) it->second.registers = static_cast<std::uint16_t>(count);
+      }
+    }
+    info.remove_prefix(4 + size);
+  }
+}
+
 std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
   std::unordered_map<std::string, KernelCode> out;
   Sections sections(image.bytes);
@@ -233,6 +267,7 @@ std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
         it->second.static_shared = static_cast<std::uint32_t>(s.sh_size);
     }
   }
+  read_registers(sections, out);
   return out;
 }
 

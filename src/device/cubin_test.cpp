@@ -122,6 +122,48 @@ TEST(Cubin, KernelsHaveTheVersionOfTheirImage) {
   EXPECT_EQ(unpack(bytes.data(), 89).images.at(0).capability, 86);
 }
 
+// The parts of a cubin of CUDA 13 that describe one kernel: its registers stand in the information
+// about the whole image, not in the header of the kernel's section.
+std::string cubin_of(const std::string& kernel, std::uint32_t registers) {
+  std::string names("\0.shstrtab\0.symtab\0.nv.info\0", 28), symbol_names("\0", 1);
+  const auto own_info = static_cast<Elf64_Word>(names.size());
+  names += ".nv.info." + kernel + '\0';
+  symbol_names += kernel + '\0';
+  Elf64_Sym symbols[2]{};
+  symbols[1].st_name = 1;
+  const std::uint32_t attribute[3] = {0x00082f04, 1, registers};
+  const std::string parts[] = {"",
+                               names,
+                               std::string(reinterpret_cast<const char*>(symbols), sizeof symbols),
+                               std::string(reinterpret_cast<const char*>(attribute), 12),
+                               symbol_names,
+                               std::string(4, '\0')};
+  const Elf64_Word starts[] = {0, 1, 11, 19, 1, own_info};
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_ABIVERSION] = 8;
+  header.e_flags = 90 << 8;
+  header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 6, header.e_shstrndx = 1;
+  std::string body;
+  Elf64_Shdr sections[6]{};
+  for (std::size_t i = 0; i < 6; ++i) {
+    sections[i].sh_name = starts[i], sections[i].sh_type = i == 2 ? SHT_SYMTAB : SHT_PROGBITS;
+    sections[i].sh_link = i == 2 ? 4 : 0;
+    sections[i].sh_offset = sizeof header + body.size(), sections[i].sh_size = parts[i].size();
+    body += parts[i];
+  }
+  header.e_shoff = sizeof header + body.size();
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + body +
+         std::string(reinterpret_cast<const char*>(sections), sizeof sections);
+}
+
+TEST(Cubin, ReadsRegistersFromTheInformationAboutTheImage) {
+  const std::string cubin = cubin_of("scale", 40);
+  auto found = kernels(unpack(container({{2, 90, cubin}}).data(), 90).images.at(0));
+  ASSERT_EQ(found.count("scale"), 1u);
+  EXPECT_EQ(found["scale"].registers, 40);
+}
+
 TEST(Cubin, UnpacksZstd) {
   std::string text = ptx;
   auto bytes = container({{1, 80, text, 0x8000}});

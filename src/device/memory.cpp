@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace maya::device {
 namespace {
@@ -20,7 +21,9 @@ std::uint64_t charged(std::uint64_t bytes) {
 
 }  // namespace
 
-Memory::Memory(int devices, std::uint64_t total, std::uint64_t context, bool limited) {
+Memory::Memory(int devices, std::uint64_t total, std::uint64_t context, std::uint64_t beyond,
+               std::uint64_t libraries) {
+  libraries = std::min(libraries, context);
   stride_ = std::bit_ceil(std::max<std::uint64_t>(total, page)) * 8;
   span_ = stride_ * static_cast<std::uint64_t>(devices);
   void* map = mmap(nullptr, span_ + page, PROT_READ | PROT_WRITE,
@@ -36,12 +39,19 @@ Memory::Memory(int devices, std::uint64_t total, std::uint64_t context, bool lim
   for (int i = 0; i < devices; ++i) {
     Device device;
     device.total = total;
-    device.limit = limited ? total : stride_ - page;
-    device.context = context;
-    device.peak = context;
+    device.limit = total + std::min(beyond, stride_ - page - total);
+    device.context = device.peak = context - libraries;
+    device.libraries = libraries;
     if (span_ != 0) device.free[base_ + stride_ * static_cast<std::uint64_t>(i)] = stride_ - page;
     devices_.push_back(std::move(device));
   }
+}
+
+void Memory::load_libraries(int device) {
+  std::lock_guard guard(mutex_);
+  Device& d = devices_[static_cast<std::size_t>(device)];
+  d.context += std::exchange(d.libraries, 0);
+  d.peak = std::max(d.peak, d.used());
 }
 
 std::uint64_t Memory::take_addresses(Device& device, std::uint64_t bytes, std::uint64_t alignment) {

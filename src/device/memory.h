@@ -33,9 +33,13 @@ class Memory {
  public:
   static constexpr std::uint64_t page = std::uint64_t{2} << 20;
 
-  // `total`: the memory of a device, of which a context takes some. Not `limited`: more than that
-  // is handed out too.
-  Memory(int devices, std::uint64_t total, std::uint64_t context, bool limited = true);
+  // `total`: the memory of a device, of which a context takes some; `beyond`: how much more than
+  // that is handed out; `libraries`: what of the context is taken only when libraries begin to work.
+  Memory(int devices, std::uint64_t total, std::uint64_t context, std::uint64_t beyond = 0,
+         std::uint64_t libraries = 0);
+
+  // A library has work for the device. Only the first time counts.
+  void load_libraries(int device);
 
   // Null when the device has no room left (CUDA error 2).
   std::optional<Allocation> allocate(int device, std::uint64_t bytes, MemoryKind kind);
@@ -70,7 +74,7 @@ class Memory {
 
  private:
   struct Device {
-    std::uint64_t total{}, limit{}, context{}, large{}, small{}, peak{};
+    std::uint64_t total{}, limit{}, context{}, libraries{}, large{}, small{}, peak{};
     std::map<std::uint64_t, std::uint64_t> free;  // address → bytes, coalesced
     std::uint64_t used() const { return context + large + (small + page - 1) / page * page; }
   };

@@ -26,6 +26,27 @@ TEST(Memory, RefusesWhatDoesNotFitAndKeepsCounting) {
   EXPECT_EQ(memory.peak(0), 4 * GiB);
 }
 
+TEST(Memory, HandsOutALittleMoreThanThereIs) {
+  Memory memory(1, 4 * GiB, GiB, GiB / 2);
+  ASSERT_TRUE(memory.allocate(0, 3 * GiB, MemoryKind::device));
+  ASSERT_TRUE(memory.allocate(0, GiB / 2, MemoryKind::device));
+  EXPECT_FALSE(memory.allocate(0, Memory::page, MemoryKind::device));
+  EXPECT_EQ(memory.total(0), 4 * GiB);
+  EXPECT_EQ(memory.free_bytes(0), 0u);
+  EXPECT_EQ(memory.peak(0), 4 * GiB + GiB / 2);
+}
+
+TEST(Memory, LibrariesTakeTheirShareOfTheContextWithTheirFirstWork) {
+  Memory memory(2, 4 * GiB, GiB, 0, GiB / 4);
+  EXPECT_EQ(memory.used(0), GiB - GiB / 4);
+  for (int i = 0; i < 2; ++i) {
+    memory.load_libraries(0);
+    EXPECT_EQ(memory.used(0), GiB);
+    EXPECT_EQ(memory.peak(0), GiB);
+  }
+  EXPECT_EQ(memory.used(1), GiB - GiB / 4);
+}
+
 TEST(Memory, SmallRequestsShareAPageLargeOnesTakeWholePages) {
   Memory memory(1, GiB, 0);
   ASSERT_TRUE(memory.allocate(0, 1, MemoryKind::device));

@@ -108,6 +108,28 @@ TEST(Estimate, GrowsWithTheWork) {
   }
 }
 
+// A prompt and 127 tokens in one launch. FlashAttention 2 gives each of their heads a tile of its
+// own; other kernels read their keys once.
+TEST(Estimate, TokensBesideAPromptCostWhatTheirKernelMakesOfThem) {
+  const std::string prompt =
+      "attention batch=1 heads=32 kv_heads=8 seq_q=1900 seq_k=1900 head_dim=128 head_dim_v=128 "
+      "dtype=bf16 causal=1 kernel=";
+  const std::string tokens = " short_batch=127 short_q=1 short_k=1000";
+  const std::string alone =
+      "attention batch=127 heads=32 kv_heads=8 seq_q=1 seq_k=1000 head_dim=128 head_dim_v=128 "
+      "dtype=bf16 causal=1 kernel=";
+  for (const auto& gpu : test_gpus()) {
+    auto estimate = estimator(gpu);
+    for (const std::string kernel : {"flash2", "flash3"}) {
+      const double before = (*estimate)(op_of(prompt + kernel)).ns;
+      const double more = (*estimate)(op_of(prompt + kernel + tokens)).ns - before;
+      const double apart = (*estimate)(op_of(alone + kernel)).ns;
+      EXPECT_GT(more, 0.5 * apart) << gpu.name << ", " << kernel;
+      EXPECT_LT(more, (kernel == "flash2" ? 12 : 1.01) * apart) << gpu.name << ", " << kernel;
+    }
+  }
+}
+
 TEST(Estimate, LargeWorkScalesWithItsSize) {
   auto gpus = test_gpus();
   for (const auto& gpu : gpus) {

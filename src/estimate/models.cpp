@@ -205,6 +205,45 @@ Models::Raw Models::attention(const Attention& w) const {
   return {attention_time(chip_, w, model.params), &model.confidence};
 }
 
+// What FlashAttention 2 takes for tokens beside prompts: it gives each head of each sequence a tile
+// of rows then and walks all keys with it, as if the tile were full (alone, tokens of heads that
+// share keys are rows of one tile). So many tiles of prompts as long as the contexts cost the same.
+double Models::tiles_of_tokens(const Op& op, const Attention& w) const {
+  constexpr double rows = 64;  // kBlockM of its kernel for paged keys
+  const double keys = std::max(2 * rows, d(w.short_k));
+  const double tiles = std::ceil(d(w.short_q) / rows);
+  const double prompts = d(w.short_batch) * tiles * 2 * rows / keys;  // half of a square is masked
+  Op square = op;
+  auto& a = std::get<Attention>(square.work);
+  a = w.prompts();
+  a.causal = true;
+  a.batch = static_cast<std::int64_t>(std::ceil(prompts));
+  a.seq_q = a.seq_k = static_cast<std::int64_t>(keys);
+  const double work = evaluate(square).ns * prompts / d(a.batch);
+  // Blocks of one head come before those of the next: the keys are still in the L2, or not.
+  const double kv_heads = d(std::max<std::int64_t>(1, w.kv_heads));
+  const double moved = bytes_moved(w.tokens());
+  const double times = moved / kv_heads > chip_.l2_bytes ? d(w.heads) / kv_heads : 1;
+  return std::max(work, moved * times / chip_.dram);
+}
+
+Estimate Models::mixed(const Op& op, const Attention& w) const {
+  auto part = [&](const Attention& work) {
+    Op one = op;
+    one.work = work;
+    return evaluate(one);
+  };
+  Estimate e = part(w.prompts());
+  Attention tokens = w.tokens(), least = tokens;
+  least.batch = 1, least.seq_k = least.seq_q + 16;
+  // The launch is paid once.
+  double more = std::max(0.0, part(tokens).ns - part(least).ns);
+  if (w.kernel == AttentionKernel::flash2) more = std::max(more, tiles_of_tokens(op, w));
+  const double factor = e.ns > 0 ? 1 + more / e.ns : 1;
+  e.ns *= factor, e.low_ns *= factor, e.high_ns *= factor;
+  return e;
+}
+
 // Per layer one large product over all steps for the inputs, then a chain of small ones, a step
 // after the other, that cuDNN keeps resident.
 Models::Raw Models::rnn(const Rnn& w) const {
@@ -333,6 +372,8 @@ Estimate Models::evaluate(const Op& op) const {
       std::get<Convolution>(resolved.work).compute = type;
       return evaluate(resolved);
     }
+  if (const auto* w = std::get_if<Attention>(&op.work); w && w->short_batch > 0)
+    return mixed(op, *w);
   if (Estimate e; learned(op, e)) return e;
   const Raw answer = raw(op);
   Estimate e;

@@ -50,6 +50,9 @@ class Models {
   Raw experts(const Op& op, const Gemm& work) const;
   Raw conv(const Convolution& work) const;
   Raw attention(const Attention& work) const;
+  // Prompts and tokens in one launch.
+  Estimate mixed(const Op& op, const Attention& work) const;
+  double tiles_of_tokens(const Op& op, const Attention& work) const;
   Raw rnn(const Rnn& work) const;
   Raw solver(const Solver& work) const;
   Raw triton(const TritonKernel& work) const;

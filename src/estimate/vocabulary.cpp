@@ -214,6 +214,8 @@ Result<Op> attention(std::string_view name, Keys& keys) {
   a.causal = r.flag({"causal"});
   a.dropout = r.flag({"dropout"});
   a.window = r.take({"window"}, 0);
+  a.short_batch = r.take({"short_batch"}, 0);
+  if (a.short_batch > 0) a.short_q = r.take({"short_q"}, 1), a.short_k = r.need({"short_k"});
   a.direction = r.direction();
   bool named = false;
   if (auto k = r.word({"kernel", "impl"})) {
@@ -486,7 +488,8 @@ const std::vector<Word>& vocabulary() {
        "conv n=32 c=64 h=56 w=56 k=64 kernel_size=3 padding=1 dtype=f16 layout=nhwc", conv},
       {"attention flash_attention sdpa",
        "batch heads [kv_heads] seq|seq_q seq_k head_dim [causal] [dropout] [window] [dtype=f16] "
-       "[direction] [kernel=flash2|flash3|cudnn|memory_efficient] [kv_dtype] [library]",
+       "[short_batch short_q short_k] [direction] [kernel=flash2|flash3|cudnn|memory_efficient] "
+       "[kv_dtype] [library]",
        "fused attention",
        "attention batch=4 heads=32 kv_heads=8 seq=4096 head_dim=128 causal=1 dtype=bf16",
        attention},

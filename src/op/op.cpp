@@ -63,6 +63,7 @@ struct Flops {
     return w.direction == Direction::backward ? 2 * one : one;
   }
   double operator()(const Attention& w) const {
+    if (w.short_batch > 0) return (*this)(w.prompts()) + (*this)(w.tokens());
     std::int64_t dv = w.head_dim_v ? w.head_dim_v : w.head_dim;
     double forward = 2 * d(w.batch) * d(w.heads) * attention_pairs(w) * (d(w.head_dim) + d(dv));
     // The forward pass has two products. The backward pass has five: the scores are computed again,
@@ -143,6 +144,7 @@ struct Read {
     return 0;
   }
   double operator()(const Attention& w) const {
+    if (w.short_batch > 0) return (*this)(w.prompts()) + (*this)(w.tokens());
     std::int64_t dv = w.head_dim_v ? w.head_dim_v : w.head_dim;
     std::int64_t kv = w.kv_heads ? w.kv_heads : w.heads;
     double q = d(w.heads) * d(w.seq_q) * d(w.head_dim);
@@ -230,6 +232,7 @@ struct Written {
     return 0;
   }
   double operator()(const Attention& w) const {
+    if (w.short_batch > 0) return (*this)(w.prompts()) + (*this)(w.tokens());
     std::int64_t dv = w.head_dim_v ? w.head_dim_v : w.head_dim;
     std::int64_t kv = w.kv_heads ? w.kv_heads : w.heads;
     double q = d(w.heads) * d(w.seq_q) * d(w.head_dim), o = d(w.heads) * d(w.seq_q) * d(dv);

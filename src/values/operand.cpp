@@ -155,7 +155,9 @@ std::optional<Column> load(const Operand& o, KnownBytes& values, std::uint64_t l
   Range r = range(o);
   const auto* whole = static_cast<const char*>(values.known(
       o.address + static_cast<std::uint64_t>(r.low), static_cast<std::uint64_t>(r.high - r.low)));
-  Column out(static_cast<std::size_t>(n));
+  // Mostly the first element says that nothing is known (the logits of a model, 80 MB as numbers).
+  Column out;
+  if (whole != nullptr) out.reserve(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t at = offset(o, i);
     // Gaps between the elements need not be known.
@@ -167,7 +169,7 @@ std::optional<Column> load(const Operand& o, KnownBytes& values, std::uint64_t l
     if (p == nullptr) return std::nullopt;
     auto v = read(o.dtype, p);
     if (!v) return std::nullopt;
-    out[static_cast<std::size_t>(i)] = *v;
+    out.push_back(*v);
   }
   return out;
 }

@@ -47,6 +47,15 @@ def test_running_out_of_memory_says_how_to_learn_what_fits(folder):
     assert "--batch-size 32" in found["what_if"][0]["command"]
 
 
+def test_a_little_more_than_the_gpu_has(folder):
+    needed = record(folder, "unlimited", 32, "--no-memory-limit", "--no-report")["memory"][0]
+    share = needed["peak_bytes"] / needed["capacity_bytes"] - 1
+    found = record(folder, "enough", 32, "--memory-slack", f"{share + 0.01:.3f}", "--no-report")
+    assert found["step"]["ms"] > 0 and found["out_of_memory"]["during_run"] is False
+    found = record(folder, "too-little", 32, "--memory-slack", f"{share / 4:.3f}", "--no-report")
+    assert found["step"] is None and found["out_of_memory"]["during_run"]
+
+
 def test_the_largest_micro_batch_that_fits(folder):
     found = record(folder, "beyond", 32, "--no-memory-limit")
     assert found["step"]["ms"] > 0 and found["memory"][0]["peak_bytes"] > 6 * 2**30

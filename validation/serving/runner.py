@@ -2,7 +2,8 @@
 
     python runner.py --measurements DIR --venv 0.19.0=VENV [--venv 0.12.0=VENV …] [--out DIR] [--first N] [CASE …]
 
-A venv has the named version of vLLM; cases whose version has none are left out, and that is said. Each case leaves
+A venv has the named version of vLLM, or of SGLang (sglang-0.5.8.post1); cases whose version has none are left out, and
+that is said. Each case leaves
 CASE.json (what was predicted, and how long that took), for judge.py. Runs with time stamps share no compiled code: an
 engine that compiles for the first time takes more memory while it profiles itself, and so has fewer blocks for its
 cache. Closed loops of one model share it, which saves minutes.
@@ -60,6 +61,16 @@ def lengths(tokens, spread):
     return tokens if spread == 1 else f"{round(int(tokens) * spread)}-{tokens}"
 
 
+def server(case, model, venv, row):
+    """The engine's own command, as far as the row says how it was started."""
+    python = str(venv / "bin" / "python")
+    if case["engine"].startswith("sglang-"):
+        return [python, "-m", "sglang.launch_server", "--model-path", str(model), "--load-format", "dummy", "--port", "8123",
+                "--tp-size", row["tp_size"], "--disable-radix-cache"]
+    return [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--load-format", "dummy",
+            "--port", "8123", "--tensor-parallel-size", row["tp_size"], "--no-enable-prefix-caching"]
+
+
 def closed_command(case, model, venv, out, options):
     row = row_of(case, options.measurements)
     requests = options.first or case["requests"]
@@ -67,9 +78,7 @@ def closed_command(case, model, venv, out, options):
     return [str(MAYA), "serve-bench", "--cluster", case["cluster"], "--out", str(out / case["name"]),
             "--run-option=--no-report", "--warmup", "2", "--load", f"concurrency={row['batch_size']}",
             f"requests={requests}", f"input={lengths(row['isl'], spread)}", f"output={lengths(row['osl'], spread)}", "--",
-            str(venv / "bin" / "python"), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model),
-            "--load-format", "dummy", "--port", "8123", "--tensor-parallel-size", row["tp_size"],
-            "--no-enable-prefix-caching", *case.get("arguments", [])]
+            *server(case, model, venv, row), *case.get("arguments", [])]
 
 
 def environment(venv, out, case):
@@ -112,7 +121,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     for case in cases(options.cases):
         if case["engine"] not in venvs:
-            print(f"{case['name']}: left out, no --venv for vLLM {case['engine']}")
+            print(f"{case['name']}: left out, no --venv for {case['engine']}")
             continue
         result = predict(case, pathlib.Path(venvs[case["engine"]]).absolute(), options.out, options)
         (options.out / f"{case['name']}.json").write_text(json.dumps(result, indent=1) + "\n")

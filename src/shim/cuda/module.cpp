@@ -2,9 +2,11 @@
 #include <vector>
 
 #include "abi/cuda.h"
+#include "abi/cupti_activity.h"
 #include "session/handles.h"
 #include "session/host_memory.h"
 #include "session/kernels.h"
+#include "session/observation.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
@@ -221,6 +223,7 @@ int cuLinkDestroy(void* state) {
 int cuLaunchKernel(void* handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {
   session::Call call;
+  const session::CalledAs as(session::CalledAs::Api::driver, cbid_cuLaunchKernel);
   Geometry geometry{{gx, gy, gz}, {bx, by, bz}, shared, 0};
   if (extra != nullptr && arguments == nullptr)
     return session::launch(handle, geometry, shim::cuda::packed_arguments(extra), stream);
@@ -235,10 +238,12 @@ int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned
 int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                               unsigned by, unsigned bz, unsigned shared, void* stream,
                               void** arguments) {
+  const session::CalledAs as(session::CalledAs::Api::driver, cbid_cuLaunchCooperativeKernel);
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
 }
 int cuLaunchKernelEx(const CUlaunchConfig* c, void* function, void** arguments, void** extra) {
   if (c == nullptr) return 1;
+  const session::CalledAs as(session::CalledAs::Api::driver, cbid_cuLaunchKernelEx);
   return cuLaunchKernel(function, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
                         c->blockDimZ, c->sharedMemBytes, c->hStream, arguments, extra);
 }

@@ -1,4 +1,6 @@
+#include "abi/cupti_activity.h"
 #include "session/kernels.h"
+#include "session/observation.h"
 #include "shim/cudart/result.h"
 
 using namespace maya;
@@ -49,6 +51,7 @@ cudaError cudaLaunchKernel_ptsz(const void* function, dim3 grid, dim3 block, voi
 
 cudaError cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                       size_t shared, void* stream) {
+  const session::CalledAs as(session::CalledAs::Api::runtime, cbid_cudaLaunchCooperativeKernel);
   return launch(function, grid, block, arguments, shared, stream);
 }
 
@@ -66,6 +69,7 @@ cudaError __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, vo
 cudaError cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                               void** arguments) {
   if (config == nullptr) return result(1);
+  const session::CalledAs as(session::CalledAs::Api::runtime, cbid_cudaLaunchKernelExC);
   return launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
                 config->stream);
 }
