@@ -94,7 +94,8 @@ class FormulaEngine:
             run.mkdir(parents=True, exist_ok=True)
             (run / "command").write_text(json.dumps(command))
             (run / "run.toml").touch()
-        prediction = fake_maya.predict(command, cluster, settings)
+        slack = fake_maya.option(words, "--memory-slack", 0.0, float)
+        prediction = fake_maya.predict(command, cluster, settings, slack)
         kind, detail = outcome.judge(1 if prediction["out_of_memory"] else 0, "", prediction)
         return [(task, outcome.Outcome(kind, detail, outcome.summary(prediction), 5.0, task.key,
                                        "simulated again" if task.again else ""))]

@@ -21,7 +21,7 @@ def option(words, name, default, kind=int):
     return kind(words[words.index(name) + 1]) if name in words else default
 
 
-def predict(words, cluster, settings):
+def predict(words, cluster, settings, slack=0.0):
     name, _, nodes = cluster.partition(":")
     gpu, per_node, price, nvlink = CLUSTERS[name]
     peak, capacity_gib = GPUS[gpu]
@@ -96,7 +96,10 @@ def predict(words, cluster, settings):
         "common_error": 0.03,
         "notes": [],
     }
-    if memory > capacity:
+    if capacity < memory <= (1 + slack) * capacity:
+        prediction["out_of_memory"] = {"rank": 0, "requested_bytes": memory - capacity, "in_use_bytes": capacity,
+                                       "capacity_bytes": capacity, "during_run": False}
+    elif memory > capacity:
         prediction["step"] = None
         prediction["out_of_memory"] = {"rank": 0, "requested_bytes": memory - capacity + 2**28,
                                        "in_use_bytes": capacity - 2**28, "capacity_bytes": capacity, "during_run": True}
@@ -106,7 +109,7 @@ def predict(words, cluster, settings):
 def main():
     words = sys.argv[1:]
     if words[:2] == ["run", "--help"]:
-        print("--cluster --out --ranks --stop-after --no-report --set")
+        print("--cluster --out --ranks --stop-after --no-report --memory-slack --set")
         return 0
     if words[0] == "clusters":
         name, _, nodes = words[1].partition(":")
@@ -145,9 +148,10 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     (out / "command").write_text(json.dumps(command))
     (out / "run.toml").write_text("")
-    prediction = predict(["--layers", "4"] if "--ignores" in command else command, cluster, settings)
+    slack = option(words, "--memory-slack", 0.0, float)
+    prediction = predict(["--layers", "4"] if "--ignores" in command else command, cluster, settings, slack)
     (out / "prediction.json").write_text(json.dumps(prediction))
-    if prediction["out_of_memory"]:
+    if (prediction["out_of_memory"] or {}).get("during_run"):
         print("torch.OutOfMemoryError: CUDA out of memory.", file=sys.stderr)
         return 1
     return 0

@@ -6,6 +6,7 @@ import pytest
 from conftest import LAYOUTS
 from maya import MayaError
 from maya.search import outcome, session, summary
+from maya.search.objective import peak_memory
 from maya.search.store import StoreError
 
 
@@ -210,19 +211,38 @@ def test_part_of_a_step_is_not_accepted_as_a_step(search):
     assert any("detected step has 1,048,576 tokens" in r.detail for r in wrong.records)
 
 
-def test_near_misses_are_reported(search, monkeypatch):
-    monkeypatch.setattr(summary, "NEAR", 0.5)  # the formula's configurations lie far apart
-    result = search(LAYOUTS, prune=False)
-    short = {}
+def test_configurations_within_the_error_of_memory_may_fit(search, monkeypatch):
+    layouts = LAYOUTS.replace("dgx-a100", "p4d")  # less memory: it limits what is best
+    monkeypatch.setattr(outcome, "MEMORY_ERROR", 0.0)
+    certain = search(layouts, out="certain", prune=False)
+    monkeypatch.setattr(outcome, "MEMORY_ERROR", 0.5)
+    result = search(layouts, out="unsure", prune=False)
+    unsure = [r for r in result.records if r.kind == outcome.MAY_FIT]
     for record in result.records:
-        if record.kind == outcome.OUT_OF_MEMORY:
-            memory = record.prediction["out_of_memory"]
-            short[record.number] = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
-    close = [s for s in short.values() if s < 0.5 * 80 * 2**30 * 0.99]
-    text = summary.near_misses(result)
-    assert close and f"{min(close) / 2**20:.0f} MiB too large" in text
-    assert f"{len(close) - 1} more" in text
-    assert text in summary.text(result, width=10_000)
+        if record.kind in (outcome.MAY_FIT, outcome.OUT_OF_MEMORY):
+            ran_out = next(r for r in certain.records if r.values == record.values)
+            assert ran_out.kind == outcome.OUT_OF_MEMORY
+        if record.kind == outcome.MAY_FIT:
+            peak, capacity = peak_memory(record.prediction)
+            assert capacity < peak <= 1.5 * capacity and record.step_ms and record.goals
+            assert "less than the error of predicted memory" in record.detail
+    assert unsure and result.best.values == certain.best.values
+    assert [r.values for r in result.ranked] == [r.values for r in certain.ranked]
+    better = result.may_fit
+    assert better and all(r.step_ms < result.best.step_ms for r in better)
+    text = summary.text(result, width=10_000)
+    assert f"May fit: {result.space.label(better[0].values)} would take" in text
+    assert json.loads(result.to_json())["may_fit"] == [r.number for r in better]
+    assert result.engine.count == len(result.records) + len(unsure)  # only these run twice
+    assert [r.kind for r in search(layouts, out="unsure", prune=False).records] == [r.kind for r in result.records]
+
+
+def test_what_may_fit_does_not_skip_what_saves_memory(search, monkeypatch):
+    """Recomputation is skipped where the same configuration fits without it, not where it may fit."""
+    monkeypatch.setattr(outcome, "MEMORY_ERROR", 0.5)
+    result = search(LAYOUTS)
+    everything = search(LAYOUTS, out="all", prune=False)
+    assert result.best.values == everything.best.values
 
 
 def test_the_directory_is_private(search, tmp_path):

@@ -3,7 +3,9 @@
     python validation/regret/judge.py FOLDER [JOB…]
 
 Regret: measured time of our first choice over that of the measured best, less one. A first choice that ran out of memory has
-no measured time: the next of our list is taken, and the job is marked. The rank correlation is Spearman's, over rows that were
+no measured time: the next of our list is taken, and the job is marked. Rows that may fit are in the list, as a user would
+try them. They, and rows that fit by less than the error of predicted memory, are left out where it is counted how often
+"fits" was right. The rank correlation is Spearman's, over rows that were
 measured and predicted to fit. Rows with equal layouts (a sweep repeats some) count once, with their mean.
 """
 
@@ -18,6 +20,8 @@ from statistics import mean
 from jobs import JOBS, rows
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "python"))
+from maya.search.outcome import MEMORY_ERROR  # noqa: E402
 
 
 def measured(job, folder) -> dict[str, float | None]:
@@ -52,22 +56,25 @@ def judge(name, folder, detail):
     with (HERE / f"{name}.csv").open() as file:
         ours = {row["layout"]: row for row in csv.DictReader(file)}
     both = sorted(set(truth) & set(ours))
-    times = {layout: float(ours[layout]["step_s"]) if ours[layout]["fits"] == "1" else None for layout in both}
+    times = {layout: float(ours[layout]["step_s"]) if ours[layout]["fits"] != "0" else None for layout in both}
     chosen = sorted((layout for layout in both if times[layout]), key=times.__getitem__)
     best = min((layout for layout in both if truth[layout]), key=truth.__getitem__)
     first = next(layout for layout in chosen if truth[layout])
-    too_good = [layout for layout in both if times[layout] and not truth[layout]]
+    unsure = [layout for layout in both if ours[layout]["fits"] == "may" or times[layout]
+              and float(ours[layout]["peak_gib"]) > (1 - MEMORY_ERROR) * float(ours[layout]["capacity_gib"])]
+    too_good = [layout for layout in both if times[layout] and not truth[layout] and layout not in unsure]
     too_bad = [layout for layout in both if truth[layout] and not times[layout]]
     shared = [layout for layout in both if times[layout] and truth[layout]]
     if detail:
         for layout in sorted(shared, key=truth.__getitem__):
             print(f"  {layout:28} measured {truth[layout]:8.2f} predicted {times[layout]:8.2f} {times[layout] / truth[layout] - 1:+7.1%}")
         print("  predicted to fit, ran out of memory:", ", ".join(f"{l} ({ours[l]['peak_gib']})" for l in too_good) or "none")
+        print("  may fit:", ", ".join(f"{l} ({'measured' if truth[l] else 'ran out of memory'})" for l in unsure) or "none")
         print("  predicted not to fit, measured:", ", ".join(too_bad) or "none")
     return {"job": name, "rows": len(both), "missing": len(truth) - len(both), "choice": first, "best": best,
             "regret": truth[first] / truth[best] - 1, "first ran out of memory": chosen[0] != first,
             "correlation": correlation([times[l] for l in shared], [truth[l] for l in shared]),
-            "best in three": best in chosen[:3], "fits right": 1 - (len(too_good) + len(too_bad)) / len(both),
+            "best in three": best in chosen[:3], "fits right": 1 - (len(too_good) + len(too_bad)) / (len(both) - len(unsure)), "may fit": len(unsure),
             "too good": len(too_good), "too bad": len(too_bad), "error": mean(times[l] / truth[l] - 1 for l in shared)}
 
 
@@ -79,7 +86,8 @@ def main() -> None:
     for result in results:
         print(", ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()))
     print(f"mean regret {mean(r['regret'] for r in results):.2%}, worst {max(r['regret'] for r in results):.2%}, fits right for "
-          f"{sum(r['fits right'] * r['rows'] for r in results) / sum(r['rows'] for r in results):.1%} of rows")
+          f"{sum(r['fits right'] * (r['rows'] - r['may fit']) for r in results) / sum(r['rows'] - r['may fit'] for r in results):.1%} "
+          f"of rows, {sum(r['may fit'] for r in results)} undecided")
 
 
 if __name__ == "__main__":

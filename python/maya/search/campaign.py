@@ -12,6 +12,7 @@ from maya import MayaError
 from maya.search import enumeration, fidelity, outcome, ranking, trial
 from maya.search import plan as plans
 from maya.search.interrupt import Interrupt
+from maya.search.layouts import Layouts
 from maya.search.objective import NoValue, peak_memory
 from maya.search.program import Program
 from maya.search.prune import Pruner
@@ -94,10 +95,13 @@ class Campaign:
         self.queue: list[Candidate] = []  # before anything the strategy proposes
         self.confirmed: set[str] = set()  # keys whose full run was tried
         self.some_trial_worked = False
+        self.layouts = Layouts(space.parameters)
+        self.beyond: dict[str, outcome.Outcome] = {}  # by key: took a little too much memory, runs again without that
 
     def run(self) -> None:
         for record in self.store.records:
             self._learn(record)
+            self.layouts.learn(record.values, record.prediction)
             self._find_recording(record)
         self.view.begin(self)
         with Interrupt() as interrupt:
@@ -183,7 +187,7 @@ class Campaign:
                 return
         self._submit(candidate, plan)
 
-    def _submit(self, candidate: Candidate, plan: plans.Plan) -> None:
+    def _submit(self, candidate: Candidate, plan: plans.Plan, strict: bool = False) -> None:
         key, recording = plan.key(), plan.recording_key()
         folder = self.store.trial_folder(key).absolute()
         limits = self.space.trial
@@ -192,9 +196,10 @@ class Campaign:
             task = trial.again_task(self.program, plan, run, folder, self.directory, {})
         else:
             task = trial.run_task(self.program, plan, folder, self.directory, limits.timeout_s, self.memory_gib,
-                                  limits.stop_after, limits.ranks, {})
+                                  limits.stop_after, limits.ranks, {}, strict,
+                                  self.layouts.expected(candidate.values))
         self.running[key] = (candidate, plan)
-        self.progress.ran += 1
+        self.progress.ran += not strict
         self.engine.submit(task)
 
     def _gpu_of(self, cluster: str) -> str:
@@ -218,6 +223,13 @@ class Campaign:
     def _finished(self, task: trial.Task, result: outcome.Outcome) -> None:
         candidate, plan = self.running.pop(task.key)
         self.progress.trial_seconds += result.seconds
+        if task.strict:
+            result = outcome.settled(self.beyond.pop(task.key), result)
+        elif outcome.goes_beyond(result) and not task.again:
+            self.beyond[task.key] = result
+            self._submit(candidate, plan, strict=True)
+            return
+        self.layouts.learn(candidate.values, result.prediction)
         if result.memory_gib and not task.again and self.space.trial.memory_gib is None:
             measured = result.memory_gib * 1.25
             self.memory_gib = measured if self.memory_gib == GUESSED_GIB else max(self.memory_gib, measured)
@@ -240,13 +252,13 @@ class Campaign:
         self, candidate: Candidate, depths: fidelity.Depths, which: int, result: outcome.Outcome
     ) -> None:
         depths.done[which] = result
-        if result.kind != outcome.OK:
+        if result.kind not in fidelity.USABLE:
             self.queue = [c for c in self.queue if not (c.part and c.part[0] is candidate)]
-            if len(depths.done) == 2 and depths.done[1 - which].kind != outcome.OK:
+            if len(depths.done) == 2 and depths.done[1 - which].kind not in fidelity.USABLE:
                 return  # stored when the first of them failed
         elif len(depths.done) < 2:
             return
-        elif depths.done[1 - which].kind != outcome.OK:
+        elif depths.done[1 - which].kind not in fidelity.USABLE:
             return
         plan = plans.make(self.space, candidate.values, self._gpu_of)
         self._check_failures(self._store(candidate, plan.key(), fidelity.combine(depths)))
@@ -259,14 +271,14 @@ class Campaign:
     def _store(self, candidate: Candidate, key: str, result: outcome.Outcome) -> Record:
         values = {name: candidate.values.get(name) for name in self.space.parameters}
         kind, detail, goals = result.kind, result.detail, []
-        if kind == outcome.OK and result.prediction:
+        if kind in (outcome.OK, outcome.MAY_FIT) and result.prediction:
             try:
                 wrong = self.space.objective.check_work(candidate.values, result.prediction)
                 if wrong:
                     raise NoValue(wrong)
                 goals = self.space.objective.values(candidate.values, result.prediction)
-                detail = self._over_limit(candidate.values, result.prediction)
-                kind = outcome.OVER_LIMIT if detail else kind
+                if limit := self._over_limit(candidate.values, result.prediction):
+                    kind, detail = outcome.OVER_LIMIT, limit
             except NoValue as problem:
                 kind, detail = outcome.NO_STEP, str(problem)
         record = Record(-1, values, kind, detail, key, goals, result.prediction or {}, result.seconds, result.reused,

@@ -16,6 +16,8 @@ from maya.search import outcome
 from maya.search.enumeration import Tree, Values
 from maya.search.space import Space
 
+USABLE = (outcome.OK, outcome.MAY_FIT)  # outcomes with a step
+
 
 @dataclass
 class Depths:
@@ -55,7 +57,7 @@ def depths(space: Space, values: Values) -> Depths | None:
 def combine(depths_of: Depths) -> outcome.Outcome:
     """One outcome from those of the two depths."""
     for i in (0, 1):
-        if i in depths_of.done and depths_of.done[i].kind != outcome.OK:
+        if i in depths_of.done and depths_of.done[i].kind not in USABLE:
             return depths_of.done[i]  # a configuration that fails with fewer layers also fails with more
     low, high = depths_of.done[0], depths_of.done[1]
     a, b = low.prediction or {}, high.prediction or {}
@@ -66,7 +68,8 @@ def combine(depths_of: Depths) -> outcome.Outcome:
               "ms": [a["step"]["ms"], b["step"]["ms"]]}
     made["mfu"] = _utilization(b, made)
     memory = (made.get("memory") or [{}])[0]
-    if memory.get("peak_bytes", 0) > memory.get("capacity_bytes", 0) > 0:
+    most = max(low.memory_gib, high.memory_gib)
+    if memory.get("peak_bytes", 0) > (1 + outcome.MEMORY_ERROR) * memory.get("capacity_bytes", 0) > 0:
         short = memory["peak_bytes"] - memory["capacity_bytes"]
         made["step"] = None
         made["out_of_memory"] = {"rank": 0, "requested_bytes": short, "in_use_bytes": memory["capacity_bytes"],
@@ -78,10 +81,15 @@ def combine(depths_of: Depths) -> outcome.Outcome:
             seconds,
             high.folder,
             "",
-            max(low.memory_gib, high.memory_gib),
+            most,
             checks,
         )
-    return outcome.Outcome(outcome.OK, "", made, seconds, high.folder, "", max(low.memory_gib, high.memory_gib), checks)
+    if memory.get("peak_bytes", 0) > memory.get("capacity_bytes", 0) > 0:
+        detail = outcome.over(memory["peak_bytes"], memory["capacity_bytes"]) + ", extrapolated"
+        return outcome.Outcome(outcome.MAY_FIT, detail, made, seconds, high.folder, "", most, checks)
+    unsure = next((part for part in (high, low) if part.kind == outcome.MAY_FIT), None)
+    kind, detail = (unsure.kind, unsure.detail) if unsure else (outcome.OK, "")
+    return outcome.Outcome(kind, detail, made, seconds, high.folder, "", most, checks)
 
 
 def _utilization(b: Mapping[str, Any], made: Mapping[str, Any]) -> float | None:

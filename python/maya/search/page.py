@@ -39,7 +39,8 @@ def _data(result: "SearchResult") -> dict[str, Any]:
         "sub": _sub(result),
         "cards": _cards(result),
         "goal_title": _title(goal),
-        "paragraphs": [p for p in (summary.ties(result), summary.why(result), *result.notes) if p],
+        "paragraphs": [p for p in (summary.ties(result), summary.why(result), summary.may_fit(result), *result.notes)
+                       if p],
         "best": ranked[0].number if ranked else None,
         "more": GOALS[goal].maximize,
         "parameters": list(space.parameters),

@@ -12,11 +12,25 @@ from maya.search.store import Record
 
 def ranked(space: Space, records: Sequence[Record]) -> list[Record]:
     """Configurations that fit and keep the limits, best first by the first goal; equal commands once."""
+    return _ordered(space, records, outcome.OK)
+
+
+def may_fit(space: Space, records: Sequence[Record]) -> list[Record]:
+    """Configurations of which the prediction cannot tell whether they fit, in the same order: those that would be
+    better than every one that fits."""
+    best, low = ranked(space, records)[:1], space.objective.low_is_good
+    goal = space.objective.goals[0]
+    return [r for r in _ordered(space, records, outcome.MAY_FIT)
+            if not best or low(goal, r.goals[0]) < low(goal, best[0].goals[0])]
+
+
+def _ordered(space: Space, records: Sequence[Record], kind: str) -> list[Record]:
     goal, low = space.objective.goals[0], space.objective.low_is_good
     found, keys = [], set()
-    decided = (outcome.OK, outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT)
+    decided = (outcome.OK, outcome.MAY_FIT, outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT)
     run = {r.key for r in records if r.key and r.kind in decided and not r.checks.get("extrapolated")}
-    kept = [r for r in records if r.ok and not (r.checks.get("extrapolated") and r.key in run)]  # the full run counts
+    # The full run counts.
+    kept = [r for r in records if r.kind == kind and not (r.checks.get("extrapolated") and r.key in run)]
     for record in sorted(kept, key=lambda r: (low(goal, r.goals[0]), r.number)):
         if record.key not in keys:
             keys.add(record.key)

@@ -23,6 +23,11 @@ class SearchResult:
         return ranking.ranked(self.space, self.records)
 
     @property
+    def may_fit(self) -> list[Record]:
+        """Would be better than the best, if they fit: predicted memory is not exact enough to tell."""
+        return ranking.may_fit(self.space, self.records)
+
+    @property
     def best(self) -> Record | None:
         found = self.ranked
         return found[0] if found else None

@@ -336,7 +336,7 @@ def _state(kind: str, goals: int) -> Any:
     # Samplers learn from pruned trials too. Optuna supports this for a single goal only.
     return (
         states.PRUNED
-        if goals == 1 and kind in (outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED)
+        if goals == 1 and kind in (outcome.MAY_FIT, outcome.OUT_OF_MEMORY, outcome.OVER_LIMIT, outcome.SKIPPED)
         else states.FAIL
     )
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from maya.search.result import SearchResult
 
 SHOWN = 5
-NEAR = 0.01  # of the GPU's memory
 
 
 def reference(result: "SearchResult") -> tuple[Record, str] | None:
@@ -28,8 +27,8 @@ def reference(result: "SearchResult") -> tuple[Record, str] | None:
 def facts(result: "SearchResult") -> dict[str, Any]:
     """The answer for programs."""
     best = result.ranked
-    found: dict[str, Any] = {"near_misses": near_misses(result), "finished": result.finished, "notes": result.notes,
-                             "outcomes": dict(Counter(r.kind for r in result.records))}
+    found: dict[str, Any] = {"may_fit": [r.number for r in result.may_fit], "finished": result.finished,
+                             "notes": result.notes, "outcomes": dict(Counter(r.kind for r in result.records))}
     if not best:
         return found
     found["best"] = {"trial": best[0].number, "values": best[0].values, "goals": best[0].goals}
@@ -107,24 +106,27 @@ def skip_reasons(result: "SearchResult") -> list[tuple[str, int]]:
     return Counter(general_reason(r.detail) for r in result.skipped).most_common()
 
 
-def near_misses(result: "SearchResult") -> str:
-    """Configurations that ran out of memory by so little that the cluster may disagree."""
-    close = []
-    for record in result.records:
-        memory = (record.prediction or {}).get("out_of_memory") if record.kind == outcome.OUT_OF_MEMORY else None
-        if memory:
-            short = memory["in_use_bytes"] + memory["requested_bytes"] - memory["capacity_bytes"]
-            if short < NEAR * memory["capacity_bytes"]:
-                close.append((short, record))
-    if not close:
+def may_fit(result: "SearchResult") -> str:
+    """Configurations of which the prediction cannot tell whether they fit."""
+    unsure = [r for r in result.records if r.kind == outcome.MAY_FIT]
+    peak, capacity = peak_memory(result.best.prediction) if result.best else (0, 0)
+    if not unsure and capacity and peak > (1 - outcome.MEMORY_ERROR) * capacity:
+        return (f"1 fits with {(capacity - peak) / 2**20:,.0f} MiB left, less than the error of predicted memory "
+                f"({100 * outcome.MEMORY_ERROR:g} %): it may run out of memory.")
+    if not unsure:
         return ""
-    short, nearest = min(close, key=lambda pair: (pair[0], pair[1].number))
-    others = f", and {len(close) - 1} more by less than {100 * NEAR:g} %" if len(close) > 1 else ""
-    return (
-        f"Near misses: {result.space.label(nearest.values)} was stopped by a request {max(short, 0) / 2**20:.0f} MiB "
-        "too large"
-        f"{others}. Predicted memory is not that exact: such a configuration may fit on the cluster."
-    )
+    better, best = result.may_fit, result.best
+    if not better:
+        return (f"{len(unsure)} more may fit (their memory is predicted within {100 * outcome.MEMORY_ERROR:g} % of the "
+                "GPU's); none would be better than 1.")
+    first = better[0]
+    gain = ""
+    if best:
+        change = compare.difference(result.space, first, best)
+        gain = f", {change.percent:.1f} ± {change.plus_minus:.1f} % better than 1"
+    others = f" {len(unsure) - 1} more may fit." if len(unsure) > 1 else ""
+    return (f"May fit: {result.space.label(first.values)} would take {milliseconds(first.step_ms or 0)} a step{gain}; "
+            f"{first.detail}. Try it first{'; if it runs out of memory, 1 is the best' if best else ''}.{others}")
 
 
 def counts(result: "SearchResult") -> str:
@@ -141,10 +143,12 @@ def table(result: "SearchResult", most: int = SHOWN) -> list[list[str]]:
     base = result.baseline
     if base and base not in best[:most]:
         shown.append(("base", base))
+    shown[:0] = [("?", r) for r in result.may_fit[:most]]
     for name, record in shown:
         step = record.prediction["step"]
         peak, capacity = peak_memory(record.prediction)
         behind = "" if record is best[0] else _behind(compare.difference(space, best[0], record))
+        behind = "may fit" if name == "?" else behind
         values = dict(zip(space.objective.goals, record.goals))
         retries = (record.prediction.get("memory") or [{}])[0].get("allocator_retries")
         free = f"{(capacity - peak) / 2**30:.1f} GiB" if capacity else "-"
@@ -168,6 +172,8 @@ def text(result: "SearchResult", width: int = 110) -> str:
         lines.append(f"    {count} skipped: {what}")
     if result.best is None:
         lines += ["", "  No configuration fits and keeps the limits."]
+        if unsure := may_fit(result):
+            lines += [f"  {line}" for line in _wrapped(unsure, width)]
         for record in [r for r in result.records if r.kind != outcome.SKIPPED][:SHOWN]:
             lines.append(f"    {result.space.label(record.values)}: {record.kind}: {record.detail}"[:width])
         return "\n".join(lines) + "\n"
@@ -178,7 +184,7 @@ def text(result: "SearchResult", width: int = 110) -> str:
         cells = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         lines.append("  " + "  ".join(cells).rstrip())
     lines.append("")
-    for paragraph in (ties(result), why(result), near_misses(result), *result.notes):
+    for paragraph in (ties(result), why(result), may_fit(result), *result.notes):
         if paragraph:
             lines += [f"  {line}" for line in _wrapped(paragraph, width)]
     return "\n".join(lines) + "\n"

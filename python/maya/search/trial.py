@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from maya import MayaError
 from maya.search import outcome, processes
@@ -32,28 +32,34 @@ class Task:
     directory: str  # where the command runs
     timeout_s: float
     memory_gib: float
+    strict: bool = False  # not a byte more than the GPU's memory
     again: bool = False  # only simulates an existing recording again: seconds, little memory
     tags: Mapping[str, object] = field(default_factory=dict)
 
 
 def run_task(program: Program, plan: Plan, folder: pathlib.Path, directory: str, timeout_s: float, memory_gib: float,
-             stop_after: str, ranks: str, tags: Mapping[str, object]) -> Task:
+             stop_after: str, ranks: str, tags: Mapping[str, object], strict: bool = False,
+             expected: Sequence[int] = ()) -> Task:
     """`maya run` of a plan below `folder`."""
     words = [program.path, "run", "--cluster", plan.cluster, "--out", str(folder / "run"), "--quiet"]
     command = plan.command(folder / "files")
     launched = any(os.path.basename(word) in _LAUNCHERS for word in command[:4])
     if ranks != "unique" or launched or program.can("any launcher"):
         words += ["--ranks", ranks]
+        if ranks == "unique" and len(expected) > 1 and program.can("--expect-ranks"):
+            words += ["--expect-ranks", ",".join(map(str, expected))]
     if stop_after != "never" and program.can("--stop-after"):
         words += ["--stop-after", stop_after]
     for option in ("--no-report", "--no-timeline", "--no-probe"):
         if program.can(option):
             words.append(option)
+    if not strict and program.can("--memory-slack"):
+        words += ["--memory-slack", f"{outcome.MEMORY_ERROR:g}"]
     for key, value in plan.settings:
         words += ["--set", f"{key}={value}"]
     words += ["--", *command]
     return Task(plan.key(), tuple(words), dict(plan.environment), dict(plan.files), str(folder), directory, timeout_s,
-                memory_gib, tags=tags)
+                memory_gib, strict, tags=tags)
 
 
 def again_task(program: Program, plan: Plan, recording: pathlib.Path, folder: pathlib.Path, directory: str,
