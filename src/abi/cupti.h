@@ -1,5 +1,5 @@
-// CUPTI: what a tracing client (Kineto) sets up. The virtual device has no hardware counters and
-// delivers no activity records, so the record layouts are not here.
+// CUPTI: what a tracing client (Kineto) sets up. The virtual device has no hardware counters; the
+// layouts of activity records are in cupti_activity.h.
 #pragma once
 
 #include "abi/handles.h"

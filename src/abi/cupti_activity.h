@@ -84,8 +84,28 @@ struct alignas(8) CUpti_ActivitySynchronization {  // up to 2
   uint32_t type;  // 1 event, 2 stream waits for event, 3 stream, 4 context
   uint64_t start, end;
   uint32_t correlationId, contextId, streamId, cudaEventId;
-  uint8_t later[24];
+  uint64_t cudaEventSyncId;
+  uint8_t later[16];
 };
+static_assert(offsetof(CUpti_ActivitySynchronization, cudaEventSyncId) == 40);
+
+struct alignas(8) CUpti_ActivityCudaEvent {  // up to 2
+  CUpti_ActivityKind kind;
+  uint32_t correlationId, contextId, streamId, eventId, pad, deviceId, pad2;
+  void* reserved0;
+  uint64_t deviceTimestamp, cudaEventSyncId;
+};
+static_assert(offsetof(CUpti_ActivityCudaEvent, deviceTimestamp) == 40);
+
+struct alignas(8) CUpti_ActivityGraphTrace {  // up to 2
+  CUpti_ActivityKind kind;
+  uint32_t correlationId;
+  uint64_t start, end;
+  uint32_t deviceId, graphId, contextId, streamId;
+  void* reserved;
+  uint32_t endDeviceId, endContextId;
+};
+static_assert(sizeof(CUpti_ActivityGraphTrace) == 56);
 
 enum CUpti_ActivityMemcpyKind : uint8_t {
   CUPTI_ACTIVITY_MEMCPY_KIND_HTOD = 1,
@@ -112,8 +132,18 @@ enum CUpti_runtime_cbid : uint32_t {
   cbid_cudaStreamWaitEvent = 147,
   cbid_cudaDeviceSynchronize = 165,
   cbid_cudaLaunchKernel = 211,
+  cbid_cudaLaunchCooperativeKernel = 269,
   cbid_cudaLaunchHostFunc = 284,
   cbid_cudaGraphLaunch = 311,
+  cbid_cudaLaunchKernelExC = 430,
+};
+
+// … and of driver functions.
+enum CUpti_driver_cbid : uint32_t {
+  cbid_cuLaunchKernel = 307,
+  cbid_cuLaunchCooperativeKernel = 477,
+  cbid_cuGraphLaunch = 514,
+  cbid_cuLaunchKernelEx = 652,
 };
 
 }  // namespace maya::abi

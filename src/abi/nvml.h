@@ -91,6 +91,13 @@ struct nvmlProcessInfo_st {
 };
 using nvmlProcessInfo_t = nvmlProcessInfo_st;
 
+struct nvmlProcessUtilizationSample_st {
+  unsigned int pid;
+  unsigned long long timeStamp;  // microseconds
+  unsigned int smUtil, memUtil, encUtil, decUtil;
+};
+using nvmlProcessUtilizationSample_t = nvmlProcessUtilizationSample_st;
+
 struct nvmlDeviceAttributes_st {
   unsigned int multiprocessorCount;
   unsigned int sharedCopyEngineCount;
@@ -114,6 +121,12 @@ using nvmlClockType_t = nvmlClockType_enum;
 
 enum nvmlTemperatureSensors_enum : int { NVML_TEMPERATURE_GPU = 0 };
 using nvmlTemperatureSensors_t = nvmlTemperatureSensors_enum;
+
+struct nvmlTemperature_v1_t {
+  unsigned int version;
+  nvmlTemperatureSensors_t sensorType;
+  int temperature;
+};
 
 enum nvmlEnableState_enum : int { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 using nvmlEnableState_t = nvmlEnableState_enum;

@@ -55,8 +55,7 @@ double JobClock::real_seconds() const {
 std::vector<std::string> JobClock::notes() const {
   std::vector<std::string> lines;
   const double there = virtual_seconds(), here = real_seconds();
-  lines.push_back(fmt::format("the job took {:.1f} s of its own (virtual) time and {:.1f} s here",
-                              there, here));
+  lines.push_back(fmt::format("virtual time: {} ({:.1f} s here)", speed_words(there, here), here));
   if (const auto forced = domain_->header().waits_forced.load(); forced > 0)
     lines.push_back(
         fmt::format("virtual time was blocked {} times for several seconds, because a process was "
@@ -64,6 +63,15 @@ std::vector<std::string> JobClock::notes() const {
                     "may be wrong",
                     forced));
   return lines;
+}
+
+std::string speed_words(double virtual_seconds, double real_seconds) {
+  constexpr double shortest = 1e-3;
+  std::string text = fmt::format("{:.1f} s simulated", virtual_seconds);
+  if (virtual_seconds < shortest || real_seconds < shortest) return text;
+  const double faster = virtual_seconds / real_seconds;
+  return text + fmt::format(", {:.1f} times {} than real time", faster >= 1 ? faster : 1 / faster,
+                            faster >= 1 ? "faster" : "slower");
 }
 
 }  // namespace maya::launch

@@ -35,4 +35,7 @@ class JobClock {
   std::thread arbiter_;
 };
 
+// "12.0 s simulated, 3.1 times faster than real time"
+std::string speed_words(double virtual_seconds, double real_seconds);
+
 }  // namespace maya::launch

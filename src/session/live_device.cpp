@@ -369,6 +369,8 @@ void observe_live_device(LiveObserver* watches) {
   device = watches != nullptr ? d : nullptr;
 }
 
+bool device_is_observed() { return observer.load(std::memory_order_relaxed) != nullptr; }
+
 std::int64_t live_now() { return thread_now(); }
 
 std::vector<simulate::Span> live_take_spans(bool finish) {

@@ -13,6 +13,7 @@ namespace maya::session {
 // Whether there is such a timeline. It is made with the first use of the device where time is
 // virtual, or when a profiler asks for it.
 bool device_is_live();
+bool device_is_observed();  // by a profiler
 void make_device_live();
 
 // A call is about to be recorded: the calling thread's time, with its host time settled

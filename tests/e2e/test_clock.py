@@ -1,6 +1,7 @@
 """`maya run --clock virtual`: the program's own clocks, timed waits and profiler show the cluster
 (docs/virtual-time.md)."""
 
+import importlib.util
 import json
 import re
 import statistics
@@ -107,7 +108,6 @@ def test_torch_profiler_shows_the_predicted_kernels(run, tmp_path, clock):
     products, kernels = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
     predicted = done.prediction["breakdown_ms"]["compute"] * 1e3 * 3
     assert products > 0
-    # In virtual time the profiler reads the processor's counter, which is real: stamps are fitted to that.
     assert kernels == pytest.approx(predicted, rel=0.02)
     events = json.loads(trace.read_text())["traceEvents"]
     shown = [e for e in events if e.get("cat") == "kernel"]
@@ -119,12 +119,78 @@ def test_torch_profiler_shows_the_predicted_kernels(run, tmp_path, clock):
     elementwise = [e for e in shown if "elementwise" in e["name"]]
     assert any(e["args"]["grid"][0] > 1 and e["args"]["block"][0] >= 32 for e in elementwise)
     assert any(e["args"]["shared memory"] > 0 for e in shown if "reduce_kernel" in e["name"])
-    if clock == "recorded":
-        assert all(k["ts"] >= launches[k["args"]["correlation"]]["ts"] for k in shown)
+    assert all(k["ts"] >= launches[k["args"]["correlation"]]["ts"] for k in shown)
+    assert any(e["args"]["registers per thread"] > 0 for e in elementwise)
+
+
+# What HolisticTraceAnalysis and TensorBoard's plugin read: steps, kernels by kind, communication with its metadata, and
+# what waits for what.
+TRACED = """
+import os, sys, time, torch, torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile, schedule
+from torch._C._profiler import _ExperimentalConfig
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+model = torch.nn.Sequential(torch.nn.Linear(4096, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 4096)).cuda().bfloat16()
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+x = torch.randn(16384, 4096, device="cuda", dtype=torch.bfloat16)
+times = []
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], schedule=schedule(wait=2, warmup=1, active=3),
+             on_trace_ready=lambda p: p.export_chrome_trace(f"{sys.argv[1]}/rank{rank}.json"), profile_memory=True,
+             experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)) as profiler:
+    for _ in range(7):
+        begin = time.perf_counter()
+        model(x).float().pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+        profiler.step()
+if rank == 0:
+    print("own", *times)
+dist.destroy_process_group()
+"""
+
+
+def test_a_profile_of_two_ranks_agrees_with_the_prediction(run, tmp_path):
+    script = tmp_path / "s.py"
+    script.write_text(TRACED)
+    done = run("torchrun", "--nproc-per-node", "2", str(script), str(tmp_path), options=(*VIRTUAL, "--no-report"))
+    assert done.code == 0, done.stderr
+    own = [float(t) for t in next(line for line in done.stdout.splitlines() if line.startswith("own")).split()[1:]]
+    events = json.loads((tmp_path / "rank0.json").read_text())["traceEvents"]
+    of = {kind: [e for e in events if e.get("cat") == kind] for kind in {e.get("cat") for e in events}}
+    steps = sorted((e for e in of["user_annotation"] if e["name"].startswith("ProfilerStep")), key=lambda e: e["ts"])
+    # CPU ops have the job's time: steps are as long as the script measured, calls lie within their ops.
+    assert [e["dur"] for e in steps] == pytest.approx([t * 1e6 for t in own[3:6]], rel=0.02)
+    ops = {e["args"]["External id"]: e for e in of["cpu_op"]}
+    calls = [e for e in of["cuda_runtime"] if e["args"].get("External id") in ops]
+    assert len(calls) > 50
+    for call in calls:
+        op = ops[call["args"]["External id"]]
+        assert op["ts"] - 1 <= call["ts"] and call["ts"] + call["dur"] <= op["ts"] + op["dur"] + 1, (call, op)
+    # Kernels by kind, as the prediction has them (it counts copies within the device as computation).
+    begin, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
+    communication = [e for e in of["kernel"] if e["name"].startswith("ncclDevKernel_")]
+    computing = [e for e in of["kernel"] if e not in communication] + of.get("gpu_memcpy", []) + of.get("gpu_memset", [])
+    breakdown = done.prediction["breakdown_ms"]
+    per_step = [sum(e["dur"] for e in kind if begin <= e["ts"] < end) / 3e3 for kind in (computing, communication)]
+    assert per_step == pytest.approx([breakdown["compute"], breakdown["communication"]], rel=0.01)
+    for kernel in communication:
+        assert kernel["args"]["Collective name"] == "all_reduce" and kernel["args"]["Group size"] == 2
+    # The compute stream waits for the communication's event, and the event for its kernel.
+    waits = [e for e in of["cuda_sync"] if e["name"] == "Stream Wait Event"]
+    streams = {communication[0]["args"]["stream"], 7}
+    assert any({e["args"]["stream"], e["args"]["wait_on_stream"]} == streams for e in waits)
+    ends = {round(e["ts"] + e["dur"], 1) for e in communication}
+    assert any(round(e["ts"], 1) in ends for e in of["cuda_event"] if e["args"]["stream"] != 7)
+    assert any(e["name"] == "[memory]" and e["args"].get("Device Id") == 0 for e in of["cpu_instant_event"])
 
 
 MONITORED = """
-import ctypes, json, subprocess, time, torch
+import ctypes, json, os, subprocess, sys, time, torch
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
 nvml.nvmlInit_v2()
 device = ctypes.c_void_p()
@@ -154,6 +220,9 @@ out["half"] = work(lambda: a @ a, 0.0122)
 query = "--query-gpu=utilization.gpu,memory.used,power.draw"
 out["smi"] = subprocess.run(["nvidia-smi", query, "--format=csv,noheader,nounits", "--id=0"], text=True,
                             capture_output=True).stdout
+out["page"] = subprocess.run(["nvidia-smi"], text=True, capture_output=True).stdout
+out["watcher"] = json.loads(subprocess.run([sys.executable, "-c", sys.argv[1]], text=True, capture_output=True).stdout)
+out["own"] = os.getpid()
 out["copies"] = work(lambda: x.add_(1), 0)
 time.sleep(5)
 out["idle again"] = figures()
@@ -161,10 +230,58 @@ print("figures " + json.dumps(out))
 """
 
 
+ZMQ = """
+import time, zmq
+socket = zmq.Context().socket(zmq.PULL)
+socket.bind("tcp://127.0.0.1:*")
+poller = zmq.Poller()
+poller.register(socket, zmq.POLLIN)
+for ms in (50, 500, 2000):
+    begin = time.monotonic()
+    poller.poll(ms)
+    print("waited", ms, time.monotonic() - begin)
+"""
+
+
+def test_libzmq_does_not_read_the_real_counter(run, tmp_path):
+    if importlib.util.find_spec("zmq") is None:
+        pytest.skip("no pyzmq here")
+    script = tmp_path / "s.py"
+    script.write_text(ZMQ)
+    done = run("python", str(script), options=(*VIRTUAL, "--no-predict"))
+    waits = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("waited")]
+    assert len(waits) == 3, done.stderr
+    for asked, took in waits:
+        assert float(took) == pytest.approx(int(asked) / 1e3, rel=0.2)
+
+
+# A monitor: another process, which uses NVML only.
+WATCHER = """
+import ctypes, json
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+nvml.nvmlInit_v2()
+device = ctypes.c_void_p()
+nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device))
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("bytes", ctypes.c_ulonglong), ("a", ctypes.c_uint), ("b", ctypes.c_uint)]
+class Sample(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong)] + [(n, ctypes.c_uint) for n in ("sm", "m", "e", "d")]
+class Temperature(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("sensor", ctypes.c_int), ("celsius", ctypes.c_int)]
+count = ctypes.c_uint(8)
+processes, samples, warm = (Process * 8)(), (Sample * 8)(), Temperature(1 << 24 | ctypes.sizeof(Temperature), 0, 0)
+assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), processes) == 0
+running = [[p.pid, p.bytes] for p in processes[:count.value]]
+assert nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(count), ctypes.c_ulonglong(0)) == 0
+assert nvml.nvmlDeviceGetTemperatureV(device, ctypes.byref(warm)) == 0
+print(json.dumps([running, [[s.pid, s.sm] for s in samples[:count.value]], warm.celsius]))
+"""
+
+
 def test_monitors_see_what_the_device_does(run, tmp_path):
     script = tmp_path / "s.py"
     script.write_text(MONITORED)
-    done = run("python", str(script), cluster="h100-sxm", options=(*VIRTUAL, "--no-predict"))
+    done = run("python", str(script), WATCHER, cluster="h100-sxm", options=(*VIRTUAL, "--no-predict"))
     assert done.code == 0, done.stderr
     found = json.loads(re.search(r"figures (\{.*\})", done.stdout).group(1))
     for idle in ("idle again",):
@@ -175,5 +292,11 @@ def test_monitors_see_what_the_device_does(run, tmp_path):
     assert found["copies"][0] >= 95 and found["copies"][1] >= 80
     utilization, used, watts = (float(word) for word in found["smi"].split(","))
     assert 30 <= utilization <= 70 and used > 1000 and 100 < watts < 600
+    own = found["own"]
+    running, samples, celsius = found["watcher"]
+    assert [process for process, _ in running] == [own], "a monitor has no context of its own"
+    assert running[0][1] > 1000 << 20 and celsius > 35
+    assert [process for process, _ in samples] == [own] and 30 <= samples[0][1] <= 70
+    assert re.search(rf" {own} +C +.*python.* {running[0][1] >> 20}MiB \|\n", found["page"]), found["page"]
     # Energy is power over time: three seconds of each, and the pause.
     assert found["idle again"][4] > found["products"][4] > 1000

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/visible.h"
 #include "catalog/flat.h"
 #include "clock/domain.h"
 
@@ -21,9 +22,13 @@ int node() {
   return 0;
 }
 
-}  // namespace
-
-namespace {
+// The path of a program, as it was started.
+std::string program_of(int process) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", process));
+  std::string word;
+  std::getline(file, word, '\0');
+  return base::visible(word);
+}
 
 Condition condition_of(const catalog::Gpu& gpu, clock::Domain* domain, int in_job) {
   clock::Load load;
@@ -32,8 +37,11 @@ Condition condition_of(const catalog::Gpu& gpu, clock::Domain* domain, int in_jo
     load = domain->load(static_cast<std::uint32_t>(in_job)).at(domain->now());
     for (std::uint32_t i = 0; i < domain->members(); ++i) {
       const clock::Member& member = domain->member(i);
-      if (member.device.load() == in_job && kill(member.process.load(), 0) == 0)
-        condition.used_mib += static_cast<long>(member.used_bytes.load() >> 20);
+      const int process = member.process.load();
+      const auto mib = static_cast<long>(member.used_bytes.load() >> 20);
+      if (member.device.load() != in_job || mib == 0 || kill(process, 0) != 0) continue;
+      condition.used_mib += mib;
+      condition.processes.push_back({process, program_of(process), mib});
     }
   }
   condition.busy = load.busy, condition.memory = load.memory;

@@ -11,6 +11,12 @@ namespace maya::nvidia_smi {
 
 // What a GPU does, as NVML says it (shim/nvml/condition.cpp): idle unless time is virtual.
 struct Condition {
+  struct Process {
+    int id{};
+    std::string program;
+    long used_mib{};
+  };
+  std::vector<Process> processes;  // of the job, that hold memory
   long used_mib{};
   double busy{}, memory{};  // shares of the last second
   double watts{}, celsius{};

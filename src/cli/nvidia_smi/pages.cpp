@@ -67,7 +67,18 @@ std::string table(const Machine& machine) {
       "| {:<87} |\n",
       " GPU   GI   CI              PID   Type   Process name                        GPU Memory");
   out += fmt::format("|{}|\n", rule(89, '='));
-  out += fmt::format("| {:<87} |\n", " No running processes found");
+  bool any = false;
+  for (int i : machine.gpus)
+    for (const auto& process : machine.conditions[static_cast<std::size_t>(i)].processes) {
+      // Long names lose their beginning, as in nvidia-smi.
+      constexpr std::size_t widest = 35;
+      std::string name = process.program;
+      if (name.size() > widest) name = "..." + name.substr(name.size() - (widest - 3));
+      out += fmt::format("| {:>4}   N/A  N/A {:>16}      C   {:<35} {:>6}MiB |\n", i, process.id,
+                         name, process.used_mib);
+      any = true;
+    }
+  if (!any) out += fmt::format("| {:<87} |\n", " No running processes found");
   out += fmt::format("+{}+\n", rule(89, '-'));
   return out;
 }

@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "abi/cuda.h"
+#include "abi/cupti_activity.h"
 #include "session/graphs.h"
 #include "session/host_memory.h"
+#include "session/observation.h"
 #include "shim/cuda/packed.h"
 
 using namespace maya;
@@ -362,6 +364,7 @@ int cuGraphInstantiateWithParams(void** executable, void* graph, CUDA_GRAPH_INST
 }
 int cuGraphLaunch(void* executable, void* stream) {
   session::Call call;
+  const session::CalledAs as(session::CalledAs::Api::driver, cbid_cuGraphLaunch);
   return session::graph_launch(executable, stream);
 }
 int cuGraphExecDestroy(void* executable) {

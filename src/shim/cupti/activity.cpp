@@ -4,17 +4,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "session/observation.h"
+#include "shim/cupti/functions.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
+using maya::session::CalledAs;
 using maya::trace::Kind;
 
 namespace maya::cupti {
@@ -25,9 +29,11 @@ constexpr int external_kinds = 8;
 
 struct Api {
   std::uint32_t cbid, correlation, thread;
+  bool driver;
   std::int64_t start, end;
-  std::uint32_t sync;  // type of synchronization, 0: none
+  trace::Kind kind;
   std::uint16_t stream;
+  std::uint32_t value;  // of the record: an event, a graph
 };
 struct External {
   int kind;
@@ -61,54 +67,6 @@ Activities& activities() {
 std::atomic<std::uint64_t (*)()> clock_callback{nullptr};
 thread_local std::vector<std::uint64_t> stacks[external_kinds];
 
-std::uint32_t cbid_of(Kind kind) {
-  switch (kind) {
-    case Kind::copy:
-      return cbid_cudaMemcpyAsync;
-    case Kind::fill:
-      return cbid_cudaMemsetAsync;
-    case Kind::host_function:
-      return cbid_cudaLaunchHostFunc;
-    case Kind::graph_launch:
-      return cbid_cudaGraphLaunch;
-    case Kind::event_record:
-      return cbid_cudaEventRecord;
-    case Kind::stream_wait_event:
-      return cbid_cudaStreamWaitEvent;
-    case Kind::event_synchronize:
-      return cbid_cudaEventSynchronize;
-    case Kind::stream_synchronize:
-      return cbid_cudaStreamSynchronize;
-    case Kind::device_synchronize:
-      return cbid_cudaDeviceSynchronize;
-    case Kind::allocate:
-      return cbid_cudaMalloc;
-    case Kind::release:
-      return cbid_cudaFree;
-    case Kind::launch:
-    case Kind::collective:
-    case Kind::point_to_point:
-      return cbid_cudaLaunchKernel;
-    default:
-      return 0;
-  }
-}
-
-std::uint32_t sync_type(Kind kind) {
-  switch (kind) {
-    case Kind::event_synchronize:
-      return 1;
-    case Kind::stream_wait_event:
-      return 2;
-    case Kind::stream_synchronize:
-      return 3;
-    case Kind::device_synchronize:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
 void observe(const trace::Record& record, std::uint32_t correlation, std::int64_t start,
              std::int64_t end) {
   const std::uint32_t cbid = cbid_of(record.kind);
@@ -121,8 +79,12 @@ void observe(const trace::Record& record, std::uint32_t correlation, std::int64_
     a.used = a.size = 0;
     a.request(&a.buffer, &a.size, &most);
   }
-  a.calls.push_back({cbid, correlation, static_cast<std::uint32_t>(pthread_self()), start, end,
-                     sync_type(record.kind), record.stream});
+  CalledAs::Api api{};
+  const std::uint32_t asked = CalledAs::function(api);
+  const bool other = asked != 0 && (cbid == cbid_cudaLaunchKernel || cbid == cbid_cudaGraphLaunch);
+  a.calls.push_back({other ? asked : cbid, correlation, static_cast<std::uint32_t>(pthread_self()),
+                     other && api == CalledAs::Api::driver, start, end, record.kind, record.stream,
+                     record.value});
   for (int kind = 0; kind < external_kinds; ++kind)
     if (!stacks[kind].empty()) a.externals.push_back({kind, stacks[kind].back(), correlation});
 }
@@ -157,15 +119,22 @@ std::string communication_name(const Op& op) {
     return message->send ? "ncclDevKernel_SendRecv(ncclSend)" : "ncclDevKernel_SendRecv(ncclRecv)";
   const auto& collective = std::get<Collective>(op.work);
   const std::string function = op.name.substr(0, 4) == "nccl" ? op.name.substr(4) : op.name;
-  return "ncclDevKernel_" + function + "_" + std::string(enum_name(collective.reduce)) + "_" +
+  std::string reduce(enum_name(collective.reduce));
+  if (!reduce.empty()) reduce[0] = static_cast<char>(std::toupper(reduce[0]));
+  return "ncclDevKernel_" + function + "_" + reduce + "_" +
          std::string(enum_name(collective.dtype));
+}
+
+bool is_communication(const Op& op) {
+  return std::holds_alternative<Collective>(op.work) ||
+         std::holds_alternative<PointToPoint>(op.work);
 }
 
 const char* kernel_name(Activities& a, std::uint32_t number, const Op& op) {
   auto [it, fresh] = a.names.try_emplace(number, nullptr);
   if (!fresh) return it->second;
   std::string name = op.name;
-  if (std::holds_alternative<Collective>(op.work) || std::holds_alternative<PointToPoint>(op.work))
+  if (is_communication(op))
     name = communication_name(op);
   else if (op.geometry.blocks() == 0)  // a library call: which kernel it would take is not known
     name = std::string(kind_name(op.work)) + " (" + op.name + ")";
@@ -201,8 +170,25 @@ void fill(const Activities& a, Record& record, const simulate::Span& span, const
   record.correlationId = span.record;
 }
 
-void write(Activities& a, const simulate::Span& span, const Places& places) {
+// Graphs that were launched, by correlation: their work carries the number of the graph, and of the
+// node in it.
+struct Launched {
+  std::uint32_t graph{}, nodes{};
+};
+using Graphs = std::unordered_map<std::uint32_t, Launched>;
+
+template <class Record>
+void fill(Record& record, Launched* launched) {
+  if (launched == nullptr) return;
+  record.graphId = launched->graph;
+  record.graphNodeId = (std::uint64_t{launched->graph} << 32) + ++launched->nodes;
+}
+
+void write(Activities& a, const simulate::Span& span, const Places& places, Graphs& graphs) {
   if (span.op == 0xffffffff) return;
+  const auto of_graph = graphs.find(span.record);
+  Launched* launched = of_graph == graphs.end() ? nullptr : &of_graph->second;
+  if (launched != nullptr && a.wanted[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]) return;  // as one
   const Op op = session::observed_op(span.op);
   const Place place = places.of(span.stream);
   if (const auto* copy = std::get_if<Copy>(&op.work)) {
@@ -210,6 +196,7 @@ void write(Activities& a, const simulate::Span& span, const Places& places) {
     auto* record = room<CUpti_ActivityMemcpy>(a);
     if (record == nullptr) return;
     fill(a, *record, span, place);
+    fill(*record, launched);
     record->kind = CUPTI_ACTIVITY_KIND_MEMCPY;
     record->bytes = static_cast<std::uint64_t>(copy->bytes);
     const std::uint8_t host =
@@ -236,6 +223,7 @@ void write(Activities& a, const simulate::Span& span, const Places& places) {
     auto* record = room<CUpti_ActivityMemset>(a);
     if (record == nullptr) return;
     fill(a, *record, span, place);
+    fill(*record, launched);
     record->kind = CUPTI_ACTIVITY_KIND_MEMSET;
     record->bytes = static_cast<std::uint64_t>(set->bytes);
     record->memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -246,14 +234,21 @@ void write(Activities& a, const simulate::Span& span, const Places& places) {
   auto* record = room<CUpti_ActivityKernel>(a);
   if (record == nullptr) return;
   fill(a, *record, span, place);
+  fill(*record, launched);
   record->kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   record->completed = record->end;
   record->name = kernel_name(a, span.op, op);
   const Geometry& g = op.geometry;
-  const bool known = g.blocks() > 0;
-  auto size = [&](std::uint32_t value) { return known ? static_cast<std::int32_t>(value) : 1; };
-  record->gridX = size(g.grid[0]), record->gridY = size(g.grid[1]), record->gridZ = size(g.grid[2]);
-  record->blockX = size(g.block[0]), record->blockY = size(g.block[1]),
+  // Of a library's kernel the size is not known: it is taken to fill the device.
+  const bool known = g.blocks() > 0, communicates = is_communication(op);
+  constexpr std::uint32_t usual_threads = 256;
+  const auto blocks = communicates ? 1 : static_cast<std::uint32_t>(session::gpu().sms);
+  auto size = [&](std::uint32_t value, std::uint32_t otherwise = 1) {
+    return static_cast<std::int32_t>(known ? value : otherwise);
+  };
+  record->gridX = size(g.grid[0], blocks), record->gridY = size(g.grid[1]),
+  record->gridZ = size(g.grid[2]);
+  record->blockX = size(g.block[0], usual_threads), record->blockY = size(g.block[1]),
   record->blockZ = size(g.block[2]);
   record->registersPerThread = g.registers;
   record->dynamicSharedMemory = static_cast<std::int32_t>(g.shared_bytes);
@@ -261,32 +256,95 @@ void write(Activities& a, const simulate::Span& span, const Places& places) {
 
 void write(Activities& a, const Api& call, const Places& places) {
   const std::uint64_t start = stamp(a, call.start), end = stamp(a, call.end);
-  if (a.wanted[CUPTI_ACTIVITY_KIND_RUNTIME])
-    if (auto* record = room<CUpti_ActivityAPI>(a)) {
-      *record = {CUPTI_ACTIVITY_KIND_RUNTIME,
-                 call.cbid,
-                 start,
-                 end,
-                 static_cast<std::uint32_t>(getpid()),
-                 call.thread,
-                 call.correlation,
-                 0};
+  const auto kind = call.driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+  if (a.wanted[static_cast<std::size_t>(kind)])
+    if (auto* record = room<CUpti_ActivityAPI>(a))
+      *record = {kind,        call.cbid,        start, end, static_cast<std::uint32_t>(getpid()),
+                 call.thread, call.correlation, 0};
+  const std::uint32_t sync = sync_type(call.kind);
+  if (sync == 0 || !a.wanted[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION]) return;
+  auto* record = room<CUpti_ActivitySynchronization>(a);
+  if (record == nullptr) return;
+  const Place place = places.of(call.stream);
+  const bool of_event = sync == 1 || sync == 2, of_stream = sync == 2 || sync == 3;
+  record->kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+  record->type = sync;
+  record->start = start, record->end = end;
+  record->correlationId = call.correlation, record->contextId = place.context;
+  record->streamId = of_stream ? place.stream : ~std::uint32_t{0};
+  record->cudaEventId = of_event ? call.value : ~std::uint32_t{0};
+}
+
+// Records of events, with the time at which the device came to them: after all that was put on the
+// stream before. Clients that ask for synchronizations get them, too, to tell what is waited for.
+void write_events(Activities& a, const std::vector<simulate::Span>& spans, const Places& places) {
+  if (!a.wanted[CUPTI_ACTIVITY_KIND_CUDA_EVENT] && !a.wanted[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION])
+    return;
+  std::vector<const simulate::Span*> order;
+  for (const simulate::Span& span : spans) order.push_back(&span);
+  std::sort(order.begin(), order.end(),
+            [](const auto* x, const auto* y) { return x->record < y->record; });
+  std::unordered_map<std::uint16_t, std::int64_t> reached;  // by stream
+  std::unordered_map<std::uint32_t, std::int64_t> times;    // by event
+  auto next = order.begin();
+  for (const Api& call : a.calls) {
+    if (call.kind != Kind::event_record && call.kind != Kind::stream_wait_event) continue;
+    for (; next != order.end() && (*next)->record < call.correlation; ++next) {
+      std::int64_t& time = reached[(*next)->stream];
+      time = std::max(time, (*next)->end_ns);
     }
-  if (call.sync != 0 && a.wanted[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION])
-    if (auto* record = room<CUpti_ActivitySynchronization>(a)) {
-      const Place place = places.of(call.stream);
-      record->kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
-      record->type = call.sync;
-      record->start = start, record->end = end;
-      record->correlationId = call.correlation, record->contextId = place.context;
-      record->streamId = call.sync == 2 || call.sync == 3 ? place.stream : ~std::uint32_t{0};
+    std::int64_t& stream = reached[call.stream];
+    if (call.kind == Kind::stream_wait_event) {
+      stream = std::max(stream, times[call.value]);
+      continue;
     }
+    times[call.value] = std::max(call.end, stream);
+    auto* record = room<CUpti_ActivityCudaEvent>(a);
+    if (record == nullptr) return;
+    const Place place = places.of(call.stream);
+    record->kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    record->correlationId = call.correlation;
+    record->contextId = place.context, record->streamId = place.stream;
+    record->deviceId = place.device;
+    record->eventId = call.value;
+    record->deviceTimestamp = stamp(a, times[call.value]);
+  }
+}
+
+Graphs launched_graphs(const Activities& a) {
+  Graphs graphs;
+  for (const Api& call : a.calls)
+    if (call.kind == Kind::graph_launch) graphs[call.correlation] = {call.value + 1, 0};
+  return graphs;
+}
+
+// From the first to the last work of each launch.
+void write_graphs(Activities& a, const std::vector<simulate::Span>& spans, const Places& places,
+                  const Graphs& graphs) {
+  if (!a.wanted[CUPTI_ACTIVITY_KIND_GRAPH_TRACE]) return;
+  std::unordered_map<std::uint32_t, simulate::Span> whole;
+  for (const simulate::Span& span : spans) {
+    if (!graphs.contains(span.record)) continue;
+    simulate::Span& all = whole.try_emplace(span.record, span).first->second;
+    all.start_ns = std::min(all.start_ns, span.start_ns);
+    all.end_ns = std::max(all.end_ns, span.end_ns);
+  }
+  for (const auto& [correlation, span] : whole) {
+    auto* record = room<CUpti_ActivityGraphTrace>(a);
+    if (record == nullptr) return;
+    const Place place = places.of(span.stream);
+    fill(a, *record, span, place);
+    record->kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+    record->graphId = graphs.at(correlation).graph;
+    record->endDeviceId = place.device, record->endContextId = place.context;
+  }
 }
 
 // In virtual time the client's counter is real: stamps are what it will take for the job's time.
 void use_calibrations(Activities& a, std::uint64_t now) {
   constexpr std::uint64_t near = std::uint64_t{1} << 32;  // a second or two
   session::Calibration begin, end;
+  if (session::counter_is_virtual()) return;
   if (!session::profiler_calibrations(begin, end) || now - end.ticks > near) return;
   a.time0 = begin.time, a.stamp0 = begin.ticks;
   a.stamps_per_ns =
@@ -325,6 +383,7 @@ void enable(CUpti_ActivityKind kind, bool on) {
     ends = !on && --a.count == 0;
   }
   if (starts) {
+    session::counter_follows_time();
     session::observe_live_device(observe);
     std::lock_guard guard(a.mutex);
     a.time0 = session::live_now();
@@ -361,8 +420,11 @@ void flush(bool finish) {
       if (auto* record = room<CUpti_ActivityExternalCorrelation>(a))
         *record = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                    static_cast<CUpti_ExternalCorrelationKind>(e.kind), e.id, e.correlation, 0};
+  Graphs graphs = launched_graphs(a);
   for (const Api& call : a.calls) write(a, call, places);
-  for (const simulate::Span& span : spans) write(a, span, places);
+  write_events(a, spans, places);
+  write_graphs(a, spans, places, graphs);
+  for (const simulate::Span& span : spans) write(a, span, places, graphs);
   a.externals.clear();
   a.calls.clear();
   if (a.buffer != nullptr) a.complete(nullptr, 0, a.buffer, a.size, a.used);
@@ -386,39 +448,12 @@ std::size_t record_size(CUpti_ActivityKind kind) {
       return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       return sizeof(CUpti_ActivitySynchronization);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return sizeof(CUpti_ActivityCudaEvent);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(CUpti_ActivityGraphTrace);
     default:
       return 0;
-  }
-}
-
-const char* runtime_name(std::uint32_t cbid) {
-  switch (cbid) {
-    case cbid_cudaMalloc:
-      return "cudaMalloc_v3020";
-    case cbid_cudaFree:
-      return "cudaFree_v3020";
-    case cbid_cudaMemcpyAsync:
-      return "cudaMemcpyAsync_v3020";
-    case cbid_cudaMemsetAsync:
-      return "cudaMemsetAsync_v3020";
-    case cbid_cudaStreamSynchronize:
-      return "cudaStreamSynchronize_v3020";
-    case cbid_cudaEventRecord:
-      return "cudaEventRecord_v3020";
-    case cbid_cudaEventSynchronize:
-      return "cudaEventSynchronize_v3020";
-    case cbid_cudaStreamWaitEvent:
-      return "cudaStreamWaitEvent_v3020";
-    case cbid_cudaDeviceSynchronize:
-      return "cudaDeviceSynchronize_v3020";
-    case cbid_cudaLaunchKernel:
-      return "cudaLaunchKernel_v7000";
-    case cbid_cudaLaunchHostFunc:
-      return "cudaLaunchHostFunc_v10000";
-    case cbid_cudaGraphLaunch:
-      return "cudaGraphLaunch_v10000";
-    default:
-      return nullptr;
   }
 }
 

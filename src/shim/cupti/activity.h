@@ -23,6 +23,5 @@ bool pop_external(int kind, std::uint64_t* id);
 void flush(bool finish);
 
 std::size_t record_size(abi::CUpti_ActivityKind kind);
-const char* runtime_name(std::uint32_t cbid);  // null: unknown
 
 }  // namespace maya::cupti

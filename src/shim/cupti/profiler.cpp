@@ -1,8 +1,5 @@
-// CUPTI for torch.profiler (Kineto): every request to trace is granted and no activity is ever
-// delivered.
-//
-// Timings would have to come from the simulator, after the run. What Kineto waits for are return
-// codes; the hardware counters (events, metrics) are refused as they are on every GPU since Turing.
+// CUPTI for torch.profiler (Kineto): activity records come from the live timeline (activity.h); the
+// hardware counters (events, metrics) are refused as they are on every GPU since Turing.
 #include <time.h>
 
 #include <atomic>
@@ -11,6 +8,7 @@
 #include "abi/cupti.h"
 #include "session/session.h"
 #include "shim/cupti/activity.h"
+#include "shim/cupti/functions.h"
 
 using namespace maya::abi;
 namespace session = maya::session;
@@ -100,8 +98,9 @@ CUptiResult cuptiEnableDomain(std::uint32_t, void*, CUpti_CallbackDomain) { retu
 CUptiResult cuptiEnableAllDomains(std::uint32_t, void*) { return CUPTI_SUCCESS; }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
   if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
-  const char* known =
-      domain == CUPTI_CB_DOMAIN_RUNTIME_API ? maya::cupti::runtime_name(id) : nullptr;
+  const char* known = nullptr;
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) known = maya::cupti::runtime_name(id);
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) known = maya::cupti::driver_name(id);
   *name = known ? known : "";
   return CUPTI_SUCCESS;
 }

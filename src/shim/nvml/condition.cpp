@@ -3,6 +3,7 @@
 // In virtual time, what NVML measures (utilization, power, temperature, memory in use) is what the
 // job did on the device in the last second, in any of its processes (clock/device_load.h). Without
 // it these are the figures of an idle board. What NVML knows (clocks, limits) is the catalogue's.
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,9 +27,10 @@ nvmlReturn_t give(nvmlDevice_t device, T* to, V value) {
   return NVML_SUCCESS;
 }
 
+// A monitor that uses NVML only has no context on the device.
 std::uint64_t used_here(int index) {
   int own = visible(index);
-  return own < 0 ? 0 : session::memory_used(own);
+  return own < 0 || !session::context_exists() ? 0 : session::memory_used(own);
 }
 
 // The processes that hold memory of a device, as far as they can be seen.
@@ -177,6 +179,13 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensor
   session::Call call;
   return give(device, value, std::lround(temperature(session::device_load(index_of(device)))));
 }
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_v1_t* value) {
+  if (!value) return NVML_ERROR_INVALID_ARGUMENT;
+  unsigned celsius = 0;
+  const auto result = nvmlDeviceGetTemperature(device, value->sensorType, &celsius);
+  value->temperature = static_cast<int>(celsius);
+  return result;
+}
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned*) {
   return index_of(device) < 0 ? NVML_ERROR_INVALID_ARGUMENT
                               : NVML_ERROR_NOT_SUPPORTED;  // passively cooled
@@ -301,6 +310,32 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned*
   if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
   for (std::size_t i = 0; i < all.size() && infos; ++i)
     infos[i] = {static_cast<unsigned>(all[i].process), all[i].bytes};
+  return NVML_SUCCESS;
+}
+// How busy each of them keeps the device. Work is counted by device: several share it evenly.
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t* samples,
+                                             unsigned* number, unsigned long long) {
+  session::Call call;
+  int own = index_of(device);
+  if (own < 0 || !number) return NVML_ERROR_INVALID_ARGUMENT;
+  const auto all = holders(own);
+  const bool fits = samples != nullptr && *number >= all.size();
+  *number = static_cast<unsigned>(all.size());
+  if (all.empty()) return NVML_ERROR_NOT_FOUND;
+  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  const auto load = session::device_load(own);
+  const auto sharing = static_cast<double>(all.size());
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    samples[i] = {static_cast<unsigned>(all[i].process),
+                  static_cast<unsigned long long>(now.tv_sec) * 1'000'000 +
+                      static_cast<unsigned long long>(now.tv_nsec) / 1000,
+                  percent(load.busy / sharing),
+                  percent(load.memory / sharing),
+                  0,
+                  0};
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* number,
