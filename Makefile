@@ -54,10 +54,12 @@ test: build     ## every test
 	ctest --test-dir build --output-on-failure --timeout 300 -j 2
 	.venv/bin/ruff check --quiet .
 	.venv/bin/python -m pytest -q tests
+	.venv/bin/python tests/sweeps/run.py operators --gpus h100-sxm
 	.venv/bin/python tests/attack/run.py --short
 	.venv/bin/python tests/workloads/run.py --set test
 	@tools/setup cuda12
-	@[ ! -x .venv-cuda12/bin/python ] || .venv-cuda12/bin/python tests/workloads/run.py --set cuda12 --maya .venv/bin/maya
+	@[ ! -x .venv-cuda12/bin/python ] || { .venv-cuda12/bin/python tests/sweeps/run.py operators --gpus a100 && \
+	  .venv-cuda12/bin/python tests/workloads/run.py --set cuda12 --maya .venv/bin/maya; }
 
 workloads: build    ## every workload, the long ones too
 	@tools/setup workloads
@@ -68,7 +70,6 @@ scale: build    ## deep pipelines of 8 to 32 ranks, with all ranks and with five
 
 sweeps: build   ## all operators of PyTorch's tests, language models of transformers, families of timm
 	@tools/setup workloads
-	@.venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements/sweeps.txt
 	.venv/bin/python tests/sweeps/run.py
 
 # SOURCES has clones of the code bases, BIN is the bin folder of an environment with the packages that they import, and

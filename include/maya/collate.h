@@ -64,7 +64,7 @@ MoreRanks more_ranks(const std::vector<trace::Recording>& recordings);
 // example in gemm (…)"). Empty if they do the same work, nullopt if one of them has no steady step.
 // Kernels, collectives and messages count, if they differ by more than 1 % of the FLOPs or of the
 // memory traffic. Copies and host work do not: in most programs one rank reads the loss and prints
-// it.
+// it. A step that rank a also did, though not as its last, is no difference.
 std::optional<std::string> difference(trace::Recording a, trace::Recording b);
 
 // The steady steps of a recording that may still be growing.

@@ -15,6 +15,7 @@
 #include "base/visible.h"
 #include "catalog/flat.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "launch/executable.h"
 #include "launch/host_speed.h"
 #include "launch/installation.h"
@@ -38,10 +39,12 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"}, stop_after;
+  std::string cluster{"dgx-h100"}, out, ranks{"all"}, steps{"auto"}, stop_after,
+      expect_ranks{"all"};
   std::vector<std::string> set;
   std::string start{"auto"}, clock{"recorded"};
   int nodes{}, at_once{};
+  double memory_slack{};
   bool no_predict{}, no_report{}, no_probe{}, json{}, quiet{}, stacks{}, no_memory_limit{};
 };
 
@@ -157,7 +160,10 @@ std::string why_no_recording(const launch::Executable& executable, const std::st
          "set-up)";
 }
 
-Result<launch::Starts> choose_starts(const std::string& how, const launch::Environment& user,
+// `auto` forks where many programs of one kind start: in a search, and where one rank of each group
+// runs and further stages follow the first.
+Result<launch::Starts> choose_starts(const std::string& how, bool unique,
+                                     const launch::Environment& user,
                                      const launch::Installation& installation) {
   const std::string starter = launch::Starts::starter(installation);
   const bool possible = access(starter.c_str(), X_OK) == 0;
@@ -168,7 +174,8 @@ Result<launch::Starts> choose_starts(const std::string& how, const launch::Envir
                     starter)};
   if (how == "plain" || !possible) return launch::Starts();
   auto starts = launch::Starts::of_search(user);
-  if (how == "forked" && !starts.by_fork()) return launch::Starts::create();
+  const bool wanted = how == "forked" || unique;
+  if (wanted && !starts.by_fork()) return launch::Starts::create();
   return starts;
 }
 
@@ -218,6 +225,14 @@ int run(const Options& options, std::vector<std::string> command) {
   auto ranks = launchers::listed_ranks(unique ? "0" : options.ranks);
   if (!ranks)
     return fail(fmt::format("run: --ranks {}: {}", options.ranks, ranks.error().message), usage);
+  auto expected = launchers::listed_ranks(options.expect_ranks);
+  if (!expected)
+    return fail(
+        fmt::format("run: --expect-ranks {}: {}", options.expect_ranks, expected.error().message),
+        usage);
+  if (!expected->empty() && (!unique || expected->front() != 0))
+    return fail("run: --expect-ranks needs --ranks unique and a list that begins with rank 0",
+                usage);
   auto stop_after = steps_to_stop_after(options.stop_after);
   if (!stop_after) return fail(fmt::format("run: {}", stop_after.error().message), usage);
   if (options.nodes < 0) return fail("run: --nodes must be a positive number", usage);
@@ -234,6 +249,8 @@ int run(const Options& options, std::vector<std::string> command) {
   if (options.stacks || options.no_memory_limit) user["MAYA_STACKS"] = "1";
   user.erase("MAYA_NO_MEMORY_LIMIT");
   if (options.no_memory_limit) user["MAYA_NO_MEMORY_LIMIT"] = "1";
+  user.erase("MAYA_MEMORY_SLACK");
+  if (options.memory_slack > 0) user["MAYA_MEMORY_SLACK"] = fmt::format("{}", options.memory_slack);
   auto path = user.find("PATH");
   // With the PATH that the command gets, so that `maya run -- nvidia-smi` runs the emulated one.
   auto executable = launch::find_executable(
@@ -266,13 +283,15 @@ int run(const Options& options, std::vector<std::string> command) {
   job.gpus_per_node = cluster->gpus_per_node;
   job.ranks = *ranks;
   job.unique = unique;
+  job.expected = *expected;
   job.probe = unique && !options.no_probe && options.clock != "virtual";
   job.at_once = options.at_once;
   job.stop_after = *stop_after;
   auto alone = launch::starts_ranks_alone(job);
   if (!alone) return fail(fmt::format("run: --ranks: {}", alone.error().message), usage);
 
-  auto starts = choose_starts(options.start, user, *installation);
+  auto starts =
+      choose_starts(options.start, unique && options.clock != "virtual", user, *installation);
   if (!starts) return fail(starts.error());
   auto directory = launch::RunDirectory::create(options.out, run_name(command));
   if (!directory) return fail(directory.error());
@@ -325,6 +344,13 @@ int run(const Options& options, std::vector<std::string> command) {
     if (!predicted) return predicted.error();
     return {};
   };
+  predict::Options so_far;
+  so_far.cluster = spec;
+  so_far.settings = pairs;
+  so_far.steps = options.steps;
+  Progress progress(directory->path(), so_far);
+  if (!options.quiet)
+    job.status = [&progress](const launch::Moment& moment) { return progress.line(moment); };
   auto ended = launch::run_job(std::move(job));
   if (!ended) return fail(ended.error());
   const int code = ended->code;
@@ -411,6 +437,9 @@ void add_run(CLI::App& app) {
       "--no-probe", options->no_probe,
       "With --ranks unique, do not run the last rank to check that it does the same work "
       "as the first");
+  verb->add_option("--expect-ranks", options->expect_ranks,
+                   "With --ranks unique, the ranks that an earlier run of the same layout needed: "
+                   "they start at once, without rank 0 alone in front");
   verb->add_option("--at-once", options->at_once,
                    "With a list of ranks, run at most this many at the same time")
       ->check(CLI::Range(2, 1 << 22));
@@ -425,7 +454,7 @@ void add_run(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--start", options->start,
                    "How Python programs of the job start: plain, forked from a process that has "
-                   "imported torch, or auto (forked in a search)")
+                   "imported torch, or auto (forked in a search and with --ranks unique)")
       ->check(CLI::IsMember({"auto", "plain", "forked"}))
       ->capture_default_str();
   verb->add_option(
@@ -441,12 +470,17 @@ void add_run(CLI::App& app) {
       "--no-memory-limit", options->no_memory_limit,
       "Let the command use more memory than the GPU has: the whole step is recorded, and "
       "the report says what would make it fit (implies --stacks)");
+  verb->add_option("--memory-slack", options->memory_slack,
+                   "Let the command use this share of memory more than the GPU has (0.01: 1 %); "
+                   "the prediction still compares with what it has")
+      ->check(CLI::Range(0.0, 0.5));
   verb->add_flag("--no-report", options->no_report,
                  "Write only prediction.json, not report.html and not the timeline");
   verb->add_flag("--no-predict", options->no_predict, "Record only");
   verb->add_flag("--json", options->json,
                  "Print prediction.json at the end instead of the summary");
-  verb->add_flag("--quiet", options->quiet, "Print no line before the command starts");
+  verb->add_flag("--quiet", options->quiet,
+                 "Print no line before the command starts, and none about its progress");
   verb->prefix_command();
   verb->callback([options, verb] { finish(run(*options, verb->remaining())); });
 }

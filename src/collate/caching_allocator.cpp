@@ -1,5 +1,8 @@
 #include "collate/caching_allocator.h"
 
+#include <iterator>
+#include <utility>
+
 namespace maya::collate {
 namespace {
 
@@ -31,8 +34,9 @@ std::uint64_t CachingAllocator::allocate(std::uint64_t tensor, std::uint64_t byt
   } else {
     taken = segment_for(bytes);
     reserved_ += taken;
-    block = blocks_.emplace(end_, Block{taken, stream, small, true, true}).first;
-    end_ += taken;
+    block =
+        blocks_.emplace(take_addresses(taken), Block{taken, stream, small, true, true, segments_++})
+            .first;
   }
   block->second.free = false;
   const std::uint64_t left = block->second.bytes - bytes;
@@ -44,6 +48,41 @@ std::uint64_t CachingAllocator::allocate(std::uint64_t tensor, std::uint64_t byt
   }
   address_of_[tensor] = block->first;
   return taken;
+}
+
+std::uint64_t CachingAllocator::take_addresses(std::uint64_t bytes) {
+  for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+    const auto [address, size] = *gap;
+    if (size < bytes) continue;
+    gaps_.erase(gap);
+    if (size > bytes) gaps_.emplace(address + bytes, size - bytes);
+    return address;
+  }
+  end_ += bytes;
+  return end_ - bytes;
+}
+
+std::vector<CachingAllocator::Segment> CachingAllocator::empty_cache() {
+  std::vector<Segment> released;
+  for (auto block = blocks_.begin(); block != blocks_.end();) {
+    const auto next = std::next(block);
+    const bool whole = block->second.first && (next == blocks_.end() || next->second.first);
+    if (whole && block->second.free) {
+      const auto [address, bytes] = std::pair(block->first, block->second.bytes);
+      released.push_back({block->second.segment, bytes});
+      reserved_ -= bytes;
+      free_.erase(key(*block));
+      blocks_.erase(block);
+      const auto gap = gaps_.emplace(address, bytes).first;
+      if (gap != gaps_.begin())
+        if (const auto before = std::prev(gap); before->first + before->second == address) {
+          before->second += bytes;
+          gaps_.erase(gap);
+        }
+    }
+    block = next;
+  }
+  return released;
 }
 
 void CachingAllocator::join_with_next(Blocks::iterator block) {

@@ -41,6 +41,27 @@ TEST(CachingAllocator, LargeBlockIsNotSplitIfAtMostOneMebibyteRemains) {
   EXPECT_EQ(a.allocate(4, 1100 * kib, 0), 20 * mib);
 }
 
+TEST(CachingAllocator, EmptyCacheReleasesSegmentsWithoutTensors) {
+  CachingAllocator a;
+  EXPECT_EQ(a.allocate(1, 30 * mib, 0), 30 * mib);
+  EXPECT_EQ(a.allocate(2, 5 * mib, 0), 20 * mib);
+  EXPECT_EQ(a.allocate(3, 40 * mib, 0), 40 * mib);
+  a.release(1), a.release(3);
+  const auto released = a.empty_cache();
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(released[0].number, 0u);
+  EXPECT_EQ(released[0].bytes, 30 * mib);
+  EXPECT_EQ(released[1].number, 2u);
+  EXPECT_EQ(a.reserved(), 20 * mib);
+  EXPECT_TRUE(a.empty_cache().empty());
+  EXPECT_EQ(a.allocate(4, 10 * mib, 0), 0u);        // the rest of the segment that is left
+  EXPECT_EQ(a.allocate(5, 24 * mib, 0), 24 * mib);  // at the addresses of the first one
+  EXPECT_EQ(a.allocate(6, 24 * mib, 0), 24 * mib);
+  a.release(5), a.release(6);
+  EXPECT_EQ(a.allocate(7, 24 * mib, 0), 0u);
+  EXPECT_EQ(a.empty_cache().front().number, 4u) << "the lower of two equal blocks is used";
+}
+
 TEST(CachingAllocator, StreamsDoNotShare) {
   CachingAllocator a;
   EXPECT_EQ(a.allocate(1, 5 * mib, 0), 20 * mib);

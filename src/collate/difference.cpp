@@ -16,14 +16,22 @@ namespace {
 
 using Counts = std::unordered_map<std::uint64_t, std::pair<const Op*, double>>;
 
-// The last steady step: its records, or nothing if no step was detected.
-std::span<const trace::Record> steady_step(const job::Job& job) {
+std::span<const trace::Record> records_of_step(const job::Job& job, std::size_t step) {
   const job::RankClass& rank = job.classes[0];
-  for (std::size_t s = job.measured.size(); s-- > 0;)
-    if (job.measured[s] != 0 && s + 1 < rank.step_begin.size())
-      return std::span(rank.recording.records)
-          .subspan(rank.step_begin[s], rank.step_begin[s + 1] - rank.step_begin[s]);
-  return {};
+  return std::span(rank.recording.records)
+      .subspan(rank.step_begin[step], rank.step_begin[step + 1] - rank.step_begin[step]);
+}
+
+std::size_t complete_steps(const job::Job& job) {
+  const std::size_t bounds = job.classes[0].step_begin.size();
+  return std::min(job.measured.size(), bounds == 0 ? 0 : bounds - 1);
+}
+
+// The last steady step, or nothing if no step was detected.
+std::optional<std::size_t> steady_step(const job::Job& job) {
+  for (std::size_t s = complete_steps(job); s-- > 0;)
+    if (job.measured[s] != 0) return s;
+  return std::nullopt;
 }
 
 // How often each distinct kernel, collective and message was issued in a step.
@@ -54,15 +62,9 @@ double amount(const Op& op, bool flops) {
   return std::max(0.0, flops ? maya::flops(op.work) : bytes_moved(op.work));
 }
 
-}  // namespace
-
-std::optional<std::string> difference(trace::Recording a, trace::Recording b) {
+// What is different in the second step, in words; empty if it is negligible.
+std::string difference_of(const Counts& ours, const Counts& theirs) {
   constexpr double negligible = 0.01;
-  const job::Job first = steps_of(std::move(a)), second = steps_of(std::move(b));
-  const auto step = steady_step(first), other_step = steady_step(second);
-  if (step.empty() || other_step.empty()) return std::nullopt;
-  const Counts ours = counts_of(first.classes[0].recording, step),
-               theirs = counts_of(second.classes[0].recording, other_step);
   for (const bool flops : {true, false}) {
     double all = 0, other = 0, apart = 0, largest = 0;
     const Op* example = nullptr;
@@ -90,6 +92,24 @@ std::optional<std::string> difference(trace::Recording a, trace::Recording b) {
                        example->name);
   }
   return "";
+}
+
+}  // namespace
+
+std::optional<std::string> difference(trace::Recording a, trace::Recording b) {
+  const job::Job first = steps_of(std::move(a)), second = steps_of(std::move(b));
+  const auto step = steady_step(first), other_step = steady_step(second);
+  if (!step || !other_step) return std::nullopt;
+  auto counts = [](const job::Job& job, std::size_t s) {
+    return counts_of(job.classes[0].recording, records_of_step(job, s));
+  };
+  const Counts theirs = counts(second, *other_step);
+  std::string words = difference_of(counts(first, *step), theirs);
+  // Rank b may have been stopped so early that what counts as its steady step is one of the first,
+  // in which a framework still sets things up (DDP rebuilds its buckets). Rank a did that step too.
+  for (std::size_t s = 0; !words.empty() && s < complete_steps(first); ++s)
+    if (difference_of(counts(first, s), theirs).empty()) words.clear();
+  return words;
 }
 
 }  // namespace maya::collate

@@ -43,6 +43,36 @@ TEST(Difference, RanksThatRecordedOtherNumbersOfStepsDoTheSame) {
   EXPECT_EQ(collate::difference(rank_with({1024}, 9), rank_with({1024}, 3)), "");
 }
 
+TEST(Difference, ARankThatWasStoppedInItsFirstStepsIsComparedWithThoseOfTheOther) {
+  auto rank = [](int steps) {
+    RecordingBuilder r(0, 4);
+    for (int step = 0; step < steps; ++step) {
+      r.add(trace::Kind::launch, r.op(product(1024)));
+      if (step < 3) r.add(trace::Kind::launch, r.op(product(512)));  // sets something up
+      r.optimizer(1000);
+    }
+    return r.done();
+  };
+  ASSERT_EQ(collate::difference(rank(9), rank_with({1024})), "");
+  EXPECT_EQ(collate::difference(rank(9), rank(3)), "");
+  EXPECT_NE(collate::difference(rank_with({1024}), rank(3)), "");
+}
+
+TEST(Difference, AStepThatWasCutOffInItsUpdateIsNotCompared) {
+  RecordingBuilder r(1, 4);
+  for (int step = 0; step < 4; ++step) {
+    r.add(trace::Kind::launch, r.op(product(1024)));
+    r.optimizer(1000);
+    if (step < 3) r.optimizer(500'000'000);
+  }
+  RecordingBuilder whole(0, 4);
+  for (int step = 0; step < 6; ++step) {
+    whole.add(trace::Kind::launch, whole.op(product(1024)));
+    whole.optimizer(1000).optimizer(500'000'000);
+  }
+  EXPECT_EQ(collate::difference(whole.done(), r.done()), "");
+}
+
 TEST(Difference, NotKnownWithoutASteadyStep) {
   EXPECT_EQ(collate::difference(rank_with({1024}), RecordingBuilder(1, 4).done()), std::nullopt);
 }

@@ -1,5 +1,7 @@
 #include "collate/host_times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <span>
@@ -87,23 +89,94 @@ std::uint64_t hash_of_calls(std::span<const CallInterval> intervals) {
   return hash;
 }
 
-// The intervals of one thread in each steady step, or nothing if the steps have different calls.
-std::vector<std::span<const CallInterval>> steady_steps(const job::Job& job,
-                                                        const job::RankClass& rank_class,
-                                                        const Thread& thread) {
+// The intervals of one thread in a step.
+std::span<const CallInterval> in_step(const job::RankClass& rank_class, const Thread& thread,
+                                      std::size_t step) {
   auto first_from = [&](std::uint32_t record) {
     return std::partition_point(
         thread.intervals.begin(), thread.intervals.end(),
         [&](const CallInterval& s) { return thread.records[s.end - 1] < record; });
   };
-  std::vector<std::span<const CallInterval>> steps;
-  for (std::size_t k = 0; k < job.measured.size(); ++k) {
-    if (job.measured[k] == 0) continue;
-    steps.emplace_back(first_from(rank_class.step_begin[k]),
-                       first_from(rank_class.step_begin[k + 1]));
-    if (!same_calls(steps.front(), steps.back())) return {};
+  return {first_from(rank_class.step_begin[step]), first_from(rank_class.step_begin[step + 1])};
+}
+
+// The calls that a thread makes in more than half of the steps, by majority vote; null: there are
+// none.
+const std::span<const CallInterval>* usual_calls(
+    const std::vector<std::span<const CallInterval>>& steps) {
+  const std::span<const CallInterval>* usual = nullptr;
+  std::size_t votes = 0;
+  for (const auto& step : steps) {
+    if (votes == 0) usual = &step;
+    votes = same_calls(*usual, step) ? votes + 1 : votes - 1;
   }
+  if (usual == nullptr) return nullptr;
+  const auto alike = std::count_if(steps.begin(), steps.end(),
+                                   [&](const auto& step) { return same_calls(*usual, step); });
+  return static_cast<std::size_t>(alike) * 2 > steps.size() ? usual : nullptr;
+}
+
+// The intervals of one thread in each steady step with the usual calls, or nothing if the steps
+// have different calls.
+std::vector<std::span<const CallInterval>> steady_steps(const job::Job& job,
+                                                        const job::RankClass& rank_class,
+                                                        const Thread& thread) {
+  std::vector<std::span<const CallInterval>> steps;
+  for (std::size_t k = 0; k < job.measured.size(); ++k)
+    if (job.measured[k] != 0) steps.push_back(in_step(rank_class, thread, k));
+  const auto* usual = usual_calls(steps);
+  if (usual == nullptr) return {};
+  const std::span<const CallInterval> calls = *usual;
+  std::erase_if(steps, [&](const auto& step) { return !same_calls(calls, step); });
   return steps;
+}
+
+// A step in which the host made other calls than usual, and worked for much longer, did something
+// besides training: it exported a profile, wrote a checkpoint, evaluated on the host.
+void leave_out_other_work(job::Job& job, const std::vector<const std::vector<Thread>*>& threads) {
+  constexpr double longer = 1.5;
+  constexpr std::uint64_t least_ns = 5'000'000;
+  std::vector<std::uint8_t> other(job.measured.size());
+  const auto measured =
+      static_cast<std::size_t>(std::count(job.measured.begin(), job.measured.end(), 1));
+  auto host_time = [](std::span<const CallInterval> calls) {
+    std::uint64_t ns = 0;
+    for (const CallInterval& interval : calls) ns += interval.ns;
+    return ns;
+  };
+  for (std::size_t c = 0; c < job.classes.size(); ++c)
+    for (const Thread& thread : *threads[c]) {
+      if (thread.intervals.size() < measured) continue;
+      const auto usual = steady_steps(job, job.classes[c], thread);
+      if (usual.empty() || usual.front().empty()) continue;
+      std::vector<std::uint64_t> times;
+      for (const auto& step : usual) times.push_back(host_time(step));
+      const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+      std::nth_element(times.begin(), middle, times.end());
+      for (std::size_t k = 0; k < job.measured.size(); ++k) {
+        if (job.measured[k] == 0) continue;
+        const auto calls = in_step(job.classes[c], thread, k);
+        const std::uint64_t ns = host_time(calls);
+        if (same_calls(usual.front(), calls) || ns <= *middle + least_ns ||
+            static_cast<double>(ns) <= longer * static_cast<double>(*middle))
+          continue;
+        other[k] = 1;
+        // Before the first call of a step: the step before it lasts until then.
+        if (k > 0 && job.measured[k - 1] != 0 && !calls.empty() &&
+            calls.front().ns > usual.front().front().ns + least_ns)
+          other[k - 1] = 1;
+      }
+    }
+  const auto count = std::count(other.begin(), other.end(), 1);
+  if (count == 0 || static_cast<std::size_t>(count) >= measured) return;
+  for (std::size_t k = 0; k < other.size(); ++k)
+    if (other[k] != 0) job.measured[k] = 0;
+  job.warmup_steps = static_cast<std::uint32_t>(
+      std::find(job.measured.begin(), job.measured.end(), 1) - job.measured.begin());
+  job.notes.push_back(fmt::format(
+      "in {} of {} steps the host did something else for a while (a profile, a checkpoint, an "
+      "evaluation): {} not measured",
+      count, other.size(), count == 1 ? "it is" : "they are"));
 }
 
 // Reduces the host time of an interval to `ns`, each record by the same factor. The rounding error
@@ -154,6 +227,9 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool sett
     remember(job.classes[c].recording);
     for (const trace::Recording* twin : twins[c]) remember(*twin);
   }
+  std::vector<const std::vector<Thread>*> of_classes;
+  for (const job::RankClass& one : job.classes) of_classes.push_back(&recorded.at(&one.recording));
+  leave_out_other_work(job, of_classes);
   // Steady steps with the same calls, of one thread of any rank.
   struct Alike {
     struct Owner {

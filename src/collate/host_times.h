@@ -17,9 +17,11 @@ using Twins = std::vector<const trace::Recording*>;
 // Differences are disturbances of the recording machine: other ranks on the same cores, cold caches
 // after a context switch, interrupts. They only ever add time. So the host time between two calls
 // of a thread is reduced to the lower eighth of its values in the steady steps of all these ranks
-// (the minimum if there are up to eight values). Calls are matched thread by thread. A thread whose
-// calls differ between steps is not changed. If only one step was recorded, calls with the same
-// surrounding calls are compared instead. `twins` is indexed by class.
+// (the minimum if there are up to eight values). Calls are matched thread by thread, in the steps
+// that have the same calls as most. A thread without such steps is not changed. A step with other
+// calls and much more host time did something besides training and is no longer measured. If only
+// one step was recorded, calls with the same surrounding calls are compared instead. `twins` is
+// indexed by class.
 //
 // `settled`: the recording was made in virtual time and holds the host times that the program's
 // clock counted. They are free of disturbances, so the median is used instead of the lower eighth:

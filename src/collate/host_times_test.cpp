@@ -73,6 +73,38 @@ TEST(HostTimes, DifferentStepsAreNotChanged) {
   EXPECT_EQ(job.classes[0].recording.records[2].host_ns, 30u);
 }
 
+TEST(HostTimes, StepThatDoesSomethingElseIsNotMeasured) {
+  RecordingBuilder r;
+  for (int i = 0; i < 3; ++i) r.host(500).kernel(1).host(700).kernel(2);
+  r.host(510).kernel(1).host(90'000'000).sync().host(600).kernel(2);
+  r.host(505).kernel(1).host(800).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4, 6, 9, 11});
+  collate::settle_host_times(job, {{}});
+  EXPECT_EQ(job.measured, (std::vector<std::uint8_t>{1, 1, 1, 0, 1}));
+  ASSERT_EQ(job.notes.size(), 1u);
+  EXPECT_NE(job.notes[0].find("1 of 5 steps"), std::string::npos) << job.notes[0];
+  EXPECT_EQ(job.classes[0].recording.records[9].host_ns, 500u) << "the others are still compared";
+}
+
+TEST(HostTimes, StepBeforeSomethingElseLastsUntilThen) {
+  RecordingBuilder r;
+  for (int i = 0; i < 4; ++i) r.host(500).kernel(1).host(700).kernel(2);
+  r.host(90'000'000).sync().host(510).kernel(1).host(600).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4, 6, 8, 11});
+  collate::settle_host_times(job, {{}});
+  EXPECT_EQ(job.measured, (std::vector<std::uint8_t>{1, 1, 1, 0, 0}));
+}
+
+TEST(HostTimes, StepThatOnlyWaitsOnceMoreIsMeasured) {
+  RecordingBuilder r;
+  for (int i = 0; i < 3; ++i) r.host(500).kernel(1).host(700).kernel(2);
+  r.host(900).sync().host(510).kernel(1).host(600).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4, 6, 9});
+  collate::settle_host_times(job, {{}});
+  EXPECT_EQ(job.measured, (std::vector<std::uint8_t>{1, 1, 1, 1}));
+  EXPECT_TRUE(job.notes.empty());
+}
+
 TEST(HostTimes, SingleStepIsCorrectedByItsOwnRepetitions) {
   RecordingBuilder r;
   constexpr std::uint32_t layers = 40, calls = 3;

@@ -215,4 +215,20 @@ std::uint32_t Links::target(std::uint32_t family, std::uint32_t n) const {
   return f.numbers.back() + (n - static_cast<std::uint32_t>(f.numbers.size()) + 1);
 }
 
+std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Recording& recording) {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> result;
+  std::unordered_map<std::uint32_t, std::int64_t> event_at;
+  std::int64_t events = 0;
+  std::uint32_t messages = 0;
+  for (const Record& r : recording.records) {
+    if (r.kind == Kind::point_to_point) ++messages;
+    if (r.kind == Kind::event_record) event_at[r.value] = ++events;
+    if (r.kind != Kind::stream_wait_event && r.kind != Kind::event_synchronize) continue;
+    const auto found = event_at.find(r.value);
+    result.emplace_back(messages, found == event_at.end() ? 0 : found->second);
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
 }  // namespace maya::collate

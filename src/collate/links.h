@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collate/blocks.h"
@@ -50,5 +51,9 @@ class Links {
   std::vector<std::vector<std::uint32_t>> family_of_, link_of_;  // by recording, record
   std::vector<Family> families_;
 };
+
+// The event that each wait is for, by the number of the event's record. Waits between the same two
+// messages are sorted, so that their order does not matter.
+std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Recording& recording);
 
 }  // namespace maya::collate

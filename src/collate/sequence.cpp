@@ -139,23 +139,27 @@ Sequence::Sequence(const trace::Recording& recording) {
 }
 
 // Each update follows a backward pass. Several passes' worth of gradients behind the last one:
-// updates go on where nobody says so.
+// updates go on where nobody says so. A graph may hold a backward pass. Where no gradient can be
+// told from other work (backward passes in the program's own thread), all training work counts.
 void Sequence::check_said() {
-  if (said_.empty() || size() == 0) return said_.clear();
+  if (said_.empty() || heavy_.back() == 0) return said_.clear();
   const std::uint16_t program = thread(first_heavy_);
-  auto gradients = [&](std::size_t begin, std::size_t end) {
+  auto gradients = [&](std::size_t begin, std::size_t end, bool all) {
     std::size_t sum = 0;
-    for (std::size_t i = begin; i < end; ++i)
-      if (gradient(i) || (heavy(i) && thread(i) != program)) sum += weight_between(i, i + 1);
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t weight = weight_between(i, i + 1);
+      if (gradient(i) || (heavy(i) && (all || thread(i) != program || weight > 1))) sum += weight;
+    }
     return sum;
   };
+  const bool all = gradients(0, size(), false) == 0;
   std::size_t begin = 0, most = 0;
   for (const Said& update : said_) {
-    most = std::max(most, gradients(begin, update.behind));
+    most = std::max(most, gradients(begin, update.behind, all));
     begin = update.behind;
   }
   constexpr std::size_t passes = 2;
-  if (gradients(begin, size()) > passes * most) said_.clear();
+  if (gradients(begin, size(), all) > passes * most) said_.clear();
 }
 
 std::size_t Sequence::at(std::uint32_t record) const {

@@ -40,7 +40,8 @@ class Sequence {
     std::size_t behind{};    // number of symbols before the report
     std::uint32_t source{};  // which optimizer
   };
-  // Empty if training continues long after the last report, as when the updates are in a graph.
+  // Empty if training continues long after the last report, as when the updates are in a graph, and
+  // if there is no training work by which reports of one update could be told from the next one's.
   const std::vector<Said>& said() const { return said_; }
   // The first symbol that looks like training: a matrix product, convolution, attention, …
   std::size_t first_heavy() const { return first_heavy_; }

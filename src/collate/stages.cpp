@@ -8,11 +8,13 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "collate/blocks.h"
 #include "collate/caching_allocator.h"
 #include "collate/hash.h"
 #include "collate/links.h"
+#include "collate/recorded_memory.h"
 #include "collate/repetition.h"
 
 namespace maya::collate {
@@ -20,57 +22,6 @@ namespace {
 
 using trace::Kind;
 using trace::Record;
-
-bool takes_device_memory(const std::vector<Record>& records, std::size_t i) {
-  return records[i].kind == Kind::allocate && i > 0 && records[i - 1].kind == Kind::wide &&
-         std::bit_cast<trace::Wide>(records[i - 1]).x ==
-             static_cast<std::uint32_t>(trace::MemoryKind::device);
-}
-
-bool gives_device_memory(const std::vector<Record>& records, std::size_t i) {
-  return records[i].kind == Kind::release && i > 0 && records[i - 1].kind == Kind::wide &&
-         std::bit_cast<trace::Wide>(records[i - 1]).x ==
-             static_cast<std::uint32_t>(trace::MemoryKind::device);
-}
-
-// The peak of the allocated device memory.
-std::uint64_t peak_memory(const trace::Recording& recording) {
-  std::uint64_t live = 0, peak = 0;
-  std::unordered_map<std::uint32_t, std::uint64_t> bytes;
-  for (std::size_t i = 1; i < recording.records.size(); ++i) {
-    const Record &r = recording.records[i], &before = recording.records[i - 1];
-    if (r.kind == Kind::allocate && before.kind == Kind::wide) {
-      const auto wide = std::bit_cast<trace::Wide>(before);
-      if (wide.x == static_cast<std::uint32_t>(trace::MemoryKind::pinned)) continue;
-      bytes[r.value] = wide.y;
-      peak = std::max(peak, live += wide.y);
-    } else if (r.kind == Kind::release) {
-      if (const auto found = bytes.find(r.value); found != bytes.end()) {
-        live -= found->second;
-        bytes.erase(found);
-      }
-    }
-  }
-  return peak;
-}
-
-// The event that each wait is for, by the number of the event's record. Waits between the same two
-// messages are sorted, so that their order does not matter.
-std::vector<std::pair<std::uint32_t, std::int64_t>> waits_of(const trace::Recording& recording) {
-  std::vector<std::pair<std::uint32_t, std::int64_t>> result;
-  std::unordered_map<std::uint32_t, std::int64_t> event_at;
-  std::int64_t events = 0;
-  std::uint32_t messages = 0;
-  for (const Record& r : recording.records) {
-    if (r.kind == Kind::point_to_point) ++messages;
-    if (r.kind == Kind::event_record) event_at[r.value] = ++events;
-    if (r.kind != Kind::stream_wait_event && r.kind != Kind::event_synchronize) continue;
-    const auto found = event_at.find(r.value);
-    result.emplace_back(messages, found == event_at.end() ? 0 : found->second);
-  }
-  std::sort(result.begin(), result.end());
-  return result;
-}
 
 // How the members of a communicator change from stage to stage.
 struct Place {
@@ -201,26 +152,44 @@ class StageGap {
   bool follow_memory() {
     const auto& records = a_.records;
     replaced_.resize(records.size());
+    empties_.resize(records.size());
     CachingAllocator allocator;
     bool any = false;
-    std::uint32_t taken = no_link;  // the last segment
+    std::unordered_map<std::uint32_t, std::uint64_t> own;  // number of a recorded segment → bytes
+    std::multiset<std::uint64_t> emptied;                  // what empty_cache() should release now
+    std::uint32_t taken = no_link;                         // the last segment
     for (std::uint32_t i = 0; i < records.size(); ++i) {
       if (takes_device_memory(records, i)) taken = i;
       if (records[i].kind == Kind::tensor_allocate) {
         any = true;
+        if (!emptied.empty()) return false;
         const std::uint64_t bytes =
             allocator.allocate(i, links_->bytes(links_->family(0, i)), records[i].stream);
         const bool recorded = taken != no_link && taken + 2 == i;
         if (recorded != (bytes > 0)) return false;
         if (recorded && std::bit_cast<trace::Wide>(records[taken - 1]).y != bytes) return false;
-        if (recorded) replaced_[taken - 1] = replaced_[taken] = true;
+        if (!recorded) continue;
+        replaced_[taken - 1] = replaced_[taken] = true;
+        own[records[taken].value] = bytes;
       } else if (records[i].kind == Kind::tensor_release) {
         if (links_->link(0, i) != no_link) allocator.release(links_->link(0, i));
       } else if (gives_device_memory(records, i)) {
-        return false;  // segments were released: the device was full, or empty_cache was called
+        // Called by the program, in most cases once before the first step. Other libraries release
+        // memory of their own. Else the device was full, which the model does not follow.
+        const auto segment = own.find(records[i].value);
+        if (segment == own.end()) continue;
+        if (emptied.empty()) {
+          for (const auto& released : allocator.empty_cache()) emptied.insert(released.bytes);
+          empties_[i] = true;
+        }
+        const auto released = emptied.find(segment->second);
+        if (released == emptied.end()) return false;
+        emptied.erase(released);
+        own.erase(segment);
+        replaced_[i - 1] = replaced_[i] = true;
       }
     }
-    return any;
+    return any && emptied.empty();
   }
 
   // Derives the other recorded stage as if it had not run, to check whether its waits are correct
@@ -238,6 +207,9 @@ class StageGap {
     knows_memory_ = std::abs(modelled) <= std::abs(kept) && modelled < 1;
     memory_off_ = knows_memory_ ? modelled : kept;
   }
+
+  // Numbers of segments that the stand-in did not request; those of a recording end far below.
+  static constexpr std::uint32_t not_recorded = 0x80000000;
 
   // Assembles a recording, record by record.
   class Writer {
@@ -289,6 +261,11 @@ class StageGap {
           return;
         case Kind::allocate:
           if (!s_.knows_memory_ || !s_.replaced_[i]) break;
+          put_off(r);
+          return;
+        case Kind::release:
+          if (!s_.knows_memory_ || !s_.replaced_[i]) break;
+          if (s_.empties_[i]) empty_cache(r);
           put_off(r);
           return;
         case Kind::tensor_allocate:
@@ -343,11 +320,23 @@ class StageGap {
       wide.thread = r.thread, wide.y = bytes;
       wide.x = static_cast<std::uint32_t>(trace::MemoryKind::device);
       out_.records.push_back(std::bit_cast<Record>(wide));
-      constexpr std::uint32_t not_recorded = 0x80000000;  // numbers of the recording end far below
       Record segment;
       segment.kind = Kind::allocate, segment.thread = r.thread;
       segment.value = not_recorded + segments_++;
       put(segment);
+    }
+
+    void empty_cache(const Record& r) {
+      for (const auto& released : allocator_.empty_cache()) {
+        trace::Wide wide;
+        wide.thread = r.thread, wide.y = released.bytes;
+        wide.x = static_cast<std::uint32_t>(trace::MemoryKind::device);
+        out_.records.push_back(std::bit_cast<Record>(wide));
+        Record segment;
+        segment.kind = Kind::release, segment.thread = r.thread;
+        segment.value = not_recorded + released.number;
+        put(segment);
+      }
     }
 
     // The event or tensor that a record refers to; 0: none. If the recorded stages agree, it is
@@ -417,6 +406,7 @@ class StageGap {
   std::vector<Place> places_;
   std::optional<Links> links_;
   std::vector<bool> replaced_;  // by record: whether it is a segment of the caching allocator
+  std::vector<bool> empties_;   // by record: whether empty_cache() begins to release segments there
   std::string why_{};
   bool alike_{}, knows_memory_{};
   bool waits_known_{};

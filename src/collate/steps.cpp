@@ -124,6 +124,15 @@ class Finder {
     return true;
   }
 
+  // A recording that was cut off may end in the middle of an update. Only the beginning of the next
+  // step shows that the last one is whole.
+  static void drop_unfinished(job::StepsFoundBy by, const Sequence& sequence, Cuts& cuts) {
+    const bool ends_in_update =
+        by == job::StepsFoundBy::optimizer || by == job::StepsFoundBy::backward;
+    if (!ends_in_update || cuts.empty() || sequence.heavy_between(0, sequence.size()) == 0) return;
+    if (sequence.heavy_between(cuts.back(), sequence.size()) == 0) cuts.pop_back();
+  }
+
   // The same method must divide every class into the same number of steps, at least `least`.
   bool accept(job::StepsFoundBy by, const std::function<Cuts(std::size_t)>& find,
               std::size_t least) {
@@ -131,6 +140,7 @@ class Finder {
     std::size_t fewest = SIZE_MAX, most = 0;
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
       cuts.push_back(find(c));
+      if (job_.truncated && options_.steps == 0) drop_unfinished(by, sequences_[c], cuts.back());
       fewest = std::min(fewest, cuts.back().size());
       most = std::max(most, cuts.back().size());
     }

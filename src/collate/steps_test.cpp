@@ -206,6 +206,42 @@ TEST(Steps, WhatOptimizersSaidBeforeAGraphTellsNothing) {
   EXPECT_EQ(job.steps(), 12u);
 }
 
+// The same, where the graph is launched by the program and none of its kernels is known to compute
+// gradients: PyTorch's example of a captured step.
+TEST(Steps, UpdatesInAGraphAreNotThoseThatWereSaid) {
+  RecordingBuilder r;
+  initialize(r);
+  const auto source = r.string("optimizer SGD 0");
+  for (int s = 0; s < 3; ++s) {
+    for (int i = 0; i < 20; ++i) gemm(r, 30);
+    r.kernel(1, "apply").add(trace::Kind::step_boundary, source);
+  }
+  trace::Graph graph;
+  const std::uint32_t product = r.op({Gemm{64, 40, 64}, "gemm"});
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    trace::GraphNode node;
+    node.record.kind = trace::Kind::launch;
+    node.record.value = product;
+    if (i > 0) node.after = {i - 1};
+    graph.nodes.push_back(node);
+  }
+  r.recording().graphs.push_back(graph);
+  for (int s = 0; s < 50; ++s) r.add(trace::Kind::graph_launch, 0);
+  EXPECT_GE(found(r).steps(), 49u);
+}
+
+// A model without matrix products, convolutions or attention: nothing tells the reports of one
+// update from the next one's, so they are not one long step.
+TEST(Steps, WhatOptimizersSayNeedsTrainingWork) {
+  RecordingBuilder r;
+  const auto source = r.string("optimizer SGD 0");
+  for (int s = 0; s < 8; ++s) {
+    for (int i = 0; i < 6; ++i) r.kernel(i, "layer" + std::to_string(i));
+    r.kernel(9, "apply").add(trace::Kind::step_boundary, source);
+  }
+  EXPECT_GE(found(r).steps(), 7u);
+}
+
 TEST(Steps, ByBackwardPassWithGradientAccumulation) {
   for (int evaluations : {0, 3}) {
     WrittenOut w;

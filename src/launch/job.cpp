@@ -14,6 +14,7 @@
 
 #include "base/visible.h"
 #include "launch/job_clock.h"
+#include "launch/status_line.h"
 #include "launch/stop_after.h"
 #include "launch/supervise.h"
 #include "launchers/nodes.h"
@@ -98,7 +99,14 @@ Result<Ended> start(const Job& job, const std::vector<int>& ranks, Patience pati
   bool interrupted = false;
   patience.interrupted = [&] { interrupted = true; };
   patience.rank_failed = [&] { return first_failed_rank(job.directory).has_value(); };
+  std::optional<StatusLine> status;
+  if (job.status && output.empty() && isatty(STDERR_FILENO))
+    status.emplace(STDERR_FILENO, [&, began = std::chrono::steady_clock::now()] {
+      const std::chrono::duration<double> real = std::chrono::steady_clock::now() - began;
+      return job.status({real.count(), clock ? clock->virtual_seconds() : -1});
+    });
   auto code = supervise(processes, patience, stop ? &*stop : nullptr);
+  status.reset();
   if (!code) return code.error();
   Ended ended{*code,
               stop && stop->asked(),
@@ -235,6 +243,37 @@ Result<Ended> run_stages_that_differ(Job& job, const std::vector<std::int32_t>& 
   return ended;
 }
 
+bool ran_out_of_memory(const Job& job) {
+  for (int rank : job.ranks)
+    if (const auto recording = trace::read(recording_of(job, rank).string()))
+      for (const trace::Record& record : recording->records)
+        if (record.kind == trace::Kind::out_of_memory) return true;
+  return false;
+}
+
+// Runs `job.expected`. Nothing is returned if these turn out not to be the ranks that the layout
+// needs.
+std::optional<Result<Ended>> run_expected(Job job) {
+  if (job.expected.size() < 2) return std::nullopt;
+  job.ranks = job.expected;
+  auto ended = start_in_turns(job);
+  if (!ended || ended->interrupted) return ended;
+  const auto first = trace::read(recording_of(job, job.ranks.front()).string());
+  const auto stages = first ? collate::stages_both_ways(*first) : std::vector<std::int32_t>();
+  const auto needed = first ? collate::needed_ranks(*first) : std::vector<std::int32_t>();
+  auto contains = [](const auto& all, const auto& some) {
+    return std::includes(all.begin(), all.end(), some.begin(), some.end());
+  };
+  const bool right = contains(job.ranks, needed) && contains(stages, job.ranks);
+  // Out of memory before the first message: it is not known whether they are the right ones.
+  if (ran_out_of_memory(job) && (right || needed.size() < 2)) return ended;
+  if (!right || ended->code != 0) {
+    forget_recordings(job, job.ranks);
+    return std::nullopt;
+  }
+  return run_stages_that_differ(job, stages, ended);
+}
+
 // Runs the last rank of the job for a few steps and compares its work with that of the first one,
 // which stands for all others. If they differ, the first, second, middle and last rank run
 // together.
@@ -324,6 +363,7 @@ Result<bool> starts_ranks_alone(const Job& job) {
 
 Result<Ended> run_job(Job job) {
   if (!job.unique) return start_in_turns(job);
+  if (auto ended = run_expected(job)) return *ended;
   // The recording of the first rank determines which ranks are needed. As soon as it is known to be
   // a pipeline stage, the first rank is ended and all needed ranks are started.
   const fs::path first = recording_of(job, job.ranks.front());
@@ -351,7 +391,8 @@ Result<Ended> run_job(Job job) {
   forget_recordings(job, {job.ranks.front()});
   ended = start_in_turns(job);
   // A stage may need data from a neighbour that does not run, for example to infer shapes.
-  if (ended && ended->code != 0 && !ended->interrupted && stages.size() > job.ranks.size()) {
+  if (ended && ended->code != 0 && !ended->interrupted && stages.size() > job.ranks.size() &&
+      !ran_out_of_memory(job)) {
     fmt::print(stderr, "maya: these stages cannot run without their neighbours: all {} run\n",
                stages.size());
     forget_recordings(job, job.ranks);

@@ -16,6 +16,12 @@
 
 namespace maya::launch {
 
+// How long a command has run.
+struct Moment {
+  double real_seconds{};
+  double virtual_seconds{-1};  // negative: the clock is this machine's
+};
+
 struct Job {
   std::vector<std::string> command;
   Executable executable;   // its first word
@@ -28,6 +34,9 @@ struct Job {
   std::vector<int> ranks;  // the ranks that run; empty: all
   // Run `ranks` first, derive from their recordings which ranks are needed, and run these.
   bool unique{};
+  // With `unique`: the ranks that an earlier run of the same layout needed. They start together,
+  // without the first rank alone in front; if this run needs others, it begins again with that.
+  std::vector<int> expected;
   // With `unique`, run one more rank to check that ranks which are taken to do identical work do.
   bool probe{};
   int stop_after{};      // end each start when its ranks have recorded this many steps; 0: never
@@ -37,6 +46,8 @@ struct Job {
   // from others; if it fails, all stages run. `stopped`: ended by `stop_after`, so that the ranks
   // ended at different places.
   std::function<Status(bool stopped)> fits_together;
+  // A line for the foot of the terminal (status_line.h), about once a second. Null: none.
+  std::function<std::string(const Moment&)> status;
   std::string headline;  // printed before each start; empty: nothing is printed
   std::string shown;     // the run directory as a user would type it
 };

@@ -163,8 +163,9 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
       const Table& candidate = lookup.first;
       const bool output =
           std::any_of(intakes.begin(), intakes.end(), [&candidate](const Intake& other) {
+            // A gradient is no evidence: of a graph network's weights it sums over as many rows as
+            // its table of nodes has.
             return output_rows(other, candidate, false) > 0 ||
-                   output_rows(other, candidate, true) > 0 ||
                    other.losses.contains(candidate.first) ||
                    other.losses.contains(-candidate.first);
           });

@@ -78,6 +78,25 @@ Throughput found(const job::Job& job) {
   return result ? *result : Throughput{};
 }
 
+TEST(Throughput, NodesOfAGraphAreNoTokens) {
+  constexpr std::int64_t nodes = 12800, edges = 64000, graphs = 64;
+  RecordingBuilder r(0, 1);
+  r.thread(program);
+  launch(r, product(width, nodes, 64));
+  launch(r, Gather{edges, width, nodes, DType::f32}, "index_select");
+  Softmax loss;
+  loss.log = true, loss.rows = graphs, loss.cols = 10;
+  launch(r, loss);
+  r.thread(autograd);
+  launch(r, product(width, 64, nodes));  // the gradient of the weights
+  job::Job job = empty_job();
+  measure(job, r, {0});
+  const auto found = throughput_of(job, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->unit, "samples");
+  EXPECT_EQ(found->per_step, graphs);
+}
+
 TEST(Throughput, TokensOfALanguageModelOverItsMicroBatchesAndRanks) {
   job::Job job = empty_job();
   RecordingBuilder r;

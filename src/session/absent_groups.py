@@ -346,6 +346,16 @@ def connect_those_that_run():
     c10d.ProcessGroupGloo.__init__ = made
 
 
+def replace(module, function):
+    """Also where it was imported by name: a forked program has torch.distributed before this code runs."""
+    name = function.__name__
+    original = getattr(module, name)
+    for other in list(sys.modules.values()):
+        # Not getattr: it would import what some modules load on demand.
+        if getattr(other, "__dict__", {}).get(name) is original:
+            setattr(other, name, function)
+
+
 def keep_objects_of_absent_roots(module):
     send = module.broadcast_object_list
 
@@ -358,7 +368,7 @@ def keep_objects_of_absent_roots(module):
             return send(object_list, src, group, *rest, **named)
         return None  # what it would send is what the receivers have
 
-    module.broadcast_object_list = broadcast_object_list
+    replace(module, broadcast_object_list)
 
 
 def learn_ranks(module):
@@ -379,7 +389,7 @@ def learn_ranks(module):
             maya.maya_take_rank(rank, world)  # a rank that is absent does not come back
         return begin(*values, **named)
 
-    module.init_process_group = init_process_group
+    replace(module, init_process_group)
 
 
 def prepare(module):

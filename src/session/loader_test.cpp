@@ -19,9 +19,9 @@ class LoaderTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
 
-  std::string found(const std::string& wanted) {
+  std::string found(const std::string& wanted, const std::vector<std::string>& needed = {}) {
     EmulatedLibraries libraries(directory);
-    const char* path = libraries.find(wanted);
+    const char* path = libraries.find(wanted, needed);
     return path ? std::filesystem::path(path).filename().string() : "";
   }
 
@@ -39,6 +39,18 @@ TEST_F(LoaderTest, KnowsALibraryByNamePathAndLongerVersion) {
 TEST_F(LoaderTest, WithoutAVersionTakesTheNewest) {
   EXPECT_EQ(found("libcuda.so"), "libcuda.so.1");
   EXPECT_EQ(found("/usr/local/cuda/lib64/libcudart.so"), "libcudart.so.13");
+}
+
+// A front end tries libcudart.so.12 and libcudart.so.13. With torch for CUDA 13, only that is
+// there.
+TEST_F(LoaderTest, VersionsThatTheProgramIsNotLinkedWithAreNotFoundByTheirName) {
+  const std::vector<std::string> cuda13{"libc.so.6", "libcudart.so.13"};
+  EXPECT_EQ(found("libcudart.so.13", cuda13), "libcudart.so.13");
+  EXPECT_FALSE(std::filesystem::exists(directory + "/" + found("libcudart.so.12", cuda13)));
+  EXPECT_EQ(found("/opt/nvidia/lib/libcudart.so.12", cuda13), "libcudart.so.12");
+  EXPECT_EQ(found("libcuda.so.1", cuda13), "libcuda.so.1");
+  EXPECT_EQ(found("libcudart.so.12", {"libcudart.so.12", "libcudart.so.13"}), "libcudart.so.12");
+  EXPECT_EQ(found("libcudart.so", {"libcudart.so.12"}), "libcudart.so.12");
 }
 
 TEST_F(LoaderTest, LeavesOthersAlone) {

@@ -15,6 +15,7 @@ int submit(void* stream_handle, const Work& work, const char* name,
   Stream* stream = nullptr;
   if (int error = find_stream(stream_handle, stream)) return error;
   State& s = state();
+  s.memory.load_libraries(stream->device);
   for (const auto& t : touched) {
     if (!t.write) continue;
     auto address = reinterpret_cast<std::uint64_t>(t.address);
@@ -50,6 +51,22 @@ int last_error(bool forget) {
 }
 
 bool context_exists() { return state().recorder.begun(); }
+
+namespace {
+thread_local std::uint32_t called_function = 0;
+thread_local CalledAs::Api called_api{};
+}  // namespace
+
+CalledAs::CalledAs(Api api, std::uint32_t function) : outermost_(called_function == 0) {
+  if (outermost_) called_function = function, called_api = api;
+}
+CalledAs::~CalledAs() {
+  if (outermost_) called_function = 0;
+}
+std::uint32_t CalledAs::function(Api& api) {
+  api = called_api;
+  return called_function;
+}
 
 Op observed_op(std::uint32_t number) { return state().recorder.op_of(number); }
 

@@ -54,7 +54,17 @@ constinit OfLibrary<Report> original("libc10.so",
 constinit OfLibrary<CurrentStream> current_stream("libc10_cuda.so",
                                                   "_ZN3c104cuda20getCurrentCUDAStreamEa");
 
+// A new tensor has no known contents. Bytes that an earlier tensor left there would be joined with
+// those of a neighbour, and be forgotten together with them when a kernel writes into one of both.
+void forget_contents(void* address, std::int64_t bytes) {
+  State& s = state();
+  const auto place = reinterpret_cast<std::uint64_t>(address);
+  const auto size = static_cast<std::uint64_t>(bytes);
+  if (s.recorder.begun() && s.values.possible_in(place, size)) s.values.forget(place, size);
+}
+
 void take_down(void* address, std::int64_t bytes, std::int8_t device) {
+  if (bytes > 0) forget_contents(address, bytes);
   if ((ranks_that_run().empty() && !places_wanted) || bytes == 0) return;
   Call call;
   State& s = state();

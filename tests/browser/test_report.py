@@ -161,3 +161,26 @@ def test_equal_rows_of_a_comparison_are_folded(browser, runs, tmp_path):
     shown = browser["[...document.querySelectorAll('td.name')].filter(e => !e.closest('details')).map(e => e.innerText)"
                     ]
     assert "gemm" in shown
+
+
+def test_times_of_the_timeline_do_not_overlap_on_a_phone(browser, runs):
+    browser.open(address(runs), width=390, height=844)
+    browser[
+        "window.labels = []; CanvasRenderingContext2D.prototype.fillText = function(text, x, y) {"
+        " if (y === 10) labels.push([x, this.measureText(text).width]); }"
+    ]
+    browser["document.querySelector('canvas').focus()"]
+    browser.press("0")  # draws again
+    labels = browser["labels"]
+    assert len(labels) >= 2
+    for (left, before), (right, after) in zip(labels, labels[1:]):
+        assert left + before / 2 < right - after / 2, labels
+
+
+def test_every_colour_of_the_memory_chart_is_explained(browser, runs):
+    browser.open(address(runs))
+    drawn = browser["[...document.querySelectorAll('.picture polygon')].map(e => e.textContent)"]
+    legend = browser["[...document.querySelectorAll('.picture + .legend span')].map(e => e.textContent)"]
+    assert len(drawn) >= 3
+    for kind in drawn:
+        assert any(text.startswith(kind) for text in legend), (kind, legend)

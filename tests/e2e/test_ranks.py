@@ -271,10 +271,11 @@ if __name__ == "__main__":
 """
 
 
-def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path):
+@pytest.mark.parametrize("start", ["plain", "forked"])
+def test_spawned_ranks_are_identified_in_init_process_group(run, tmp_path, start):
     """Their rank is a function argument, so it is not known before init_process_group."""
     (tmp_path / "spawn.py").write_text(SPAWN)
-    done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique"))
+    done = run("python", str(tmp_path / "spawn.py"), options=("--ranks", "unique", "--start", start))
     assert done.code == 0, done.stderr
     assert "rank 0 of 2" in done.stdout and "spawn is done" in done.stdout and "rank 1 of" not in done.stdout
     assert [p.name for p in done.recordings] == ["rank-0.maya"]

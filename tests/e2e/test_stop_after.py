@@ -225,3 +225,55 @@ def test_an_evaluation_before_the_first_step_is_not_the_step(run, tmp_path):
     done = run("python", str(tmp_path / "evaluate_first.py"), options=("--stop-after", "3"))
     assert done.code == 0, done.stderr
     assert done.prediction["step"]["found_by"] == "optimizer"
+
+
+def test_updates_of_an_optimizer_without_kernels_of_its_own(run, tmp_path):
+    """It computes products, tensor by tensor. Four micro-batches are a step."""
+    (tmp_path / "muon.py").write_text(
+        "import torch\n"
+        "class Muon(torch.optim.Optimizer):\n"
+        "    @torch.no_grad()\n"
+        "    def step(self):\n"
+        "        for p in self.param_groups[0]['params']:\n"
+        "            x = p.grad.bfloat16()\n"
+        "            for _ in range(2):\n"
+        "                x = (x @ x.T) @ x\n"
+        "            p.add_(x, alpha=-0.1)\n"
+        "model = torch.nn.Sequential(*(torch.nn.Linear(64, 64, bias=False) for _ in range(3))).cuda()\n"
+        "optimizer = Muon(model.parameters(), {})\n"
+        "while True:\n"
+        "    for _ in range(4):\n"
+        "        model(torch.zeros(8, 64).cuda()).sum().backward()\n"
+        "    optimizer.step(); optimizer.zero_grad()\n"
+    )
+    done = run("python", str(tmp_path / "muon.py"), options=("--stop-after", "3"), timeout=200)
+    assert done.code == 0, done.stderr
+    assert done.prediction["step"]["found_by"] == "optimizer"
+    passes, updates = 4 * 8 * 2 * 8 * 64 * 64, 3 * 4 * 2 * 64**3  # three products forward, five backward
+    assert done.prediction["flops_per_step"] == pytest.approx(passes + updates, rel=0.01)
+
+
+def test_updates_inside_a_graph(run, tmp_path):
+    """PyTorch's example of a captured step: what the optimizer says before tells nothing about the steps."""
+    (tmp_path / "graph.py").write_text(
+        "import torch\n"
+        "model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(3))).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "x = torch.zeros(64, 256, device='cuda')\n"
+        "def step():\n"
+        "    optimizer.zero_grad(set_to_none=True)\n"
+        "    model(x).sum().backward()\n"
+        "    optimizer.step()\n"
+        "side = torch.cuda.Stream()\n"
+        "side.wait_stream(torch.cuda.current_stream())\n"
+        "with torch.cuda.stream(side):\n"
+        "    for _ in range(3): step()\n"
+        "torch.cuda.current_stream().wait_stream(side)\n"
+        "graph = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(graph): step()\n"
+        "for _ in range(40): graph.replay()\n"
+        "torch.cuda.synchronize()\n"
+    )
+    done = run("python", str(tmp_path / "graph.py"))
+    assert done.code == 0, done.stderr
+    assert done.prediction["step"]["count"] >= 30

@@ -86,6 +86,23 @@ assert torch.matrix_exp(torch.randn(4, 8, 8, device="cuda")).shape == (4, 8, 8)
     assert done.code == 0, done.stdout + done.stderr
 
 
+def test_values_are_not_forgotten_with_their_neighbours_in_memory(run):
+    """A loop of text generation: whether all sequences are finished is known, whatever is sampled beside it."""
+    done = run("python", "-c", """
+import torch
+unfinished = torch.ones(4, dtype=torch.long, device="cuda")
+ids = torch.randint(0, 32000, (4, 512)).cuda()
+for n in range(1, 40):
+    scores = torch.randn(4, 32000, device="cuda")
+    scores = scores.masked_fill(scores < torch.topk(scores, 50)[0][..., -1, None], -float("inf"))
+    token = torch.multinomial(torch.softmax(scores, -1), 1).squeeze(1)
+    ids = torch.cat([ids, token[:, None]], -1)
+    unfinished = unfinished & ~torch.full((4,), n >= 20, device="cuda", dtype=torch.bool)
+    assert bool(unfinished.max() == 0) == (n >= 20), n
+""", options=("--no-predict",))
+    assert done.code == 0, done.stderr
+
+
 def test_small_triton_kernels_are_run_on_known_values(run):
     done = run("python", str(ROOT / "tests/e2e/triton_values.py"), options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr

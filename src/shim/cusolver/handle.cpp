@@ -19,7 +19,7 @@ struct Jacobi {
 
 template <class Own = Handle, class T>
 cusolverStatus_t make(T** handle) {
-  if (!as(handle)) return CUSOLVER_STATUS_INVALID_VALUE;
+  if (handle == nullptr) return CUSOLVER_STATUS_INVALID_VALUE;
   *handle = static_cast<T*>(maya::session::make_handle<Own>());
   return *handle ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
 }
