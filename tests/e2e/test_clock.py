@@ -154,15 +154,26 @@ dist.destroy_process_group()
 """
 
 
+def traced_events(file):
+    """Events by category, and the profiler's steps."""
+    events = json.loads(file.read_text())["traceEvents"]
+    of = {kind: [e for e in events if e.get("cat") == kind] for kind in {e.get("cat") for e in events}}
+    steps = [e for e in of["user_annotation"] if e["name"].startswith("ProfilerStep")]
+    return of, sorted(steps, key=lambda e: e["ts"])
+
+
+def durations(kernels, steps):
+    begin, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
+    return [e["dur"] for e in sorted(kernels, key=lambda e: e["ts"]) if begin <= e["ts"] < end]
+
+
 def test_a_profile_of_two_ranks_agrees_with_the_prediction(run, tmp_path):
     script = tmp_path / "s.py"
     script.write_text(TRACED)
     done = run("torchrun", "--nproc-per-node", "2", str(script), str(tmp_path), options=(*VIRTUAL, "--no-report"))
     assert done.code == 0, done.stderr
     own = [float(t) for t in next(line for line in done.stdout.splitlines() if line.startswith("own")).split()[1:]]
-    events = json.loads((tmp_path / "rank0.json").read_text())["traceEvents"]
-    of = {kind: [e for e in events if e.get("cat") == kind] for kind in {e.get("cat") for e in events}}
-    steps = sorted((e for e in of["user_annotation"] if e["name"].startswith("ProfilerStep")), key=lambda e: e["ts"])
+    of, steps = traced_events(tmp_path / "rank0.json")
     # CPU ops have the job's time: steps are as long as the script measured, calls lie within their ops.
     assert [e["dur"] for e in steps] == pytest.approx([t * 1e6 for t in own[3:6]], rel=0.02)
     ops = {e["args"]["External id"]: e for e in of["cpu_op"]}
@@ -172,12 +183,17 @@ def test_a_profile_of_two_ranks_agrees_with_the_prediction(run, tmp_path):
         op = ops[call["args"]["External id"]]
         assert op["ts"] - 1 <= call["ts"] and call["ts"] + call["dur"] <= op["ts"] + op["dur"] + 1, (call, op)
     # Kernels by kind, as the prediction has them (it counts copies within the device as computation).
-    begin, end = steps[0]["ts"], steps[-1]["ts"] + steps[-1]["dur"]
     communication = [e for e in of["kernel"] if e["name"].startswith("ncclDevKernel_")]
     computing = [e for e in of["kernel"] if e not in communication] + of.get("gpu_memcpy", []) + of.get("gpu_memset", [])
     breakdown = done.prediction["breakdown_ms"]
-    per_step = [sum(e["dur"] for e in kind if begin <= e["ts"] < end) / 3e3 for kind in (computing, communication)]
-    assert per_step == pytest.approx([breakdown["compute"], breakdown["communication"]], rel=0.01)
+    assert sum(durations(computing, steps)) / 3e3 == pytest.approx(breakdown["compute"], rel=0.01)
+    # The kernel of the rank that comes first also waits for the other one.
+    both = [durations(communication, steps)]
+    of_other, steps_of_other = traced_events(tmp_path / "rank1.json")
+    both.append(durations([e for e in of_other["kernel"] if e["name"].startswith("ncclDevKernel_")], steps_of_other))
+    assert len(both[0]) == len(both[1]) > 0
+    without_waiting = sum(map(min, *both)) / 3e3
+    assert without_waiting == pytest.approx(breakdown["communication"] - breakdown["waiting"], rel=0.01)
     for kernel in communication:
         assert kernel["args"]["Collective name"] == "all_reduce" and kernel["args"]["Group size"] == 2
     # The compute stream waits for the communication's event, and the event for its kernel.
