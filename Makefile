@@ -133,8 +133,8 @@ tsan:           ## session and recorder with 16 threads under the thread sanitiz
 	build/tsan/bin/session_threads_test
 	build/tsan/bin/trace_test
 
-wheel: build    ## dist/maya-*.whl
-	.venv/bin/python -m pip wheel -q --no-deps -w dist .
+wheel: build    ## dist/maya-*.whl with its manylinux tag
+	tools/wheel
 
 docs: build     ## the documentation as a site (build/site); a warning is an error
 	@[ -x build/docs-venv/bin/mkdocs ] || { .venv/bin/python -m venv build/docs-venv && \
