@@ -437,6 +437,9 @@ std::string_view kind_name(std::size_t index);
 // A default-constructed Work of that kind; nullopt if there is none.
 std::optional<Work> work_of_kind(std::string_view name);
 
+// Entries of the score matrix that are computed for one head: about half of them under a causal
+// mask, a band with a sliding window.
+double attention_pairs(const Attention& work);
 // A multiplication and an addition count as two FLOPs.
 double flops(const Work& work);
 // Traffic with device memory if each operand is read and written once.

@@ -1,6 +1,10 @@
 // Attention kernels take one struct by value, whose fields moved over the versions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "decode/lengths.h"
 #include "decode/testing/call.h"
 
@@ -128,6 +132,81 @@ TEST(Attention, Flash3CountsTheKeysInUseOfPages) {
   // Without their values nobody knows how long the contexts are, and that is said.
   Call blind(name);
   EXPECT_FALSE(blind.raw(p).grid(132).decode().recognised);
+}
+
+// Packed sequences of a training batch: one list of starts for queries and keys.
+std::string flash3_of(const char* loop, const char* sizes, const char* flags) {
+  return "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttn" +
+         std::string(loop) + "Sm90<flash::CollectiveMainloop" + loop + "Sm90<" + sizes +
+         ", cutlass::bfloat16_t, float, cutlass::arch::Sm90, " + flags + "> > > >(Params)";
+}
+constexpr std::uint64_t packed_at = 0x7f0000003000;
+const std::int32_t packed[] = {0, 1000, 1700, 3000, 4096, 4096, 4096};
+const void* packed_starts(std::uint64_t address, std::uint64_t bytes) {
+  if (address < packed_at || address + bytes > packed_at + sizeof packed) return nullptr;
+  return reinterpret_cast<const char*>(packed) + (address - packed_at);
+}
+double pairs_in_window(double window) {
+  double pairs = 0;
+  for (double length : {1000., 700., 1300., 1096.})
+    for (double row = 1; row <= length; ++row) pairs += std::min(row, window);
+  return pairs;
+}
+void expect_packed(const Attention& w, double window) {
+  EXPECT_EQ(w.batch, 4);
+  EXPECT_EQ(w.heads, 6);
+  EXPECT_TRUE(w.causal);
+  EXPECT_EQ(w.window, window > 4096 ? 0 : static_cast<std::int64_t>(window));
+  const double pairs = pairs_in_window(window);
+  EXPECT_NEAR(4 * attention_pairs(w), pairs, 0.01 * pairs);
+}
+
+TEST(Attention, Flash3KnowsThePackedSequencesAndTheWindowOfTraining) {
+  const std::int32_t shape[] = {4096, 128, 6, 1};
+  std::vector<std::byte> p(2112);
+  for (int i = 0; i < 4; ++i) put(p, 8 + 4 * i, shape[i]), put(p, 48 + 4 * i, shape[i]);
+  for (int at : {24, 64}) put(p, at, std::int64_t{768}), put(p, at + 8, std::int64_t{128});
+  put(p, 1500, 384), put(p, 1504, 0), put(p, 1520, 1);
+  put(p, 1536, packed_at), put(p, 1544, packed_at);
+  const char* sizes =
+      "2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, "
+      "cute::tuple<cute::C<128>, cute::C<128>, cute::C<128> >, 128";
+  Call windowed(flash3_of("Fwd", sizes, "false, true, false, true, false, false"));
+  expect_packed(windowed.raw(p).values(packed_starts).grid(132).work<Attention>(), 385);
+  Call whole(flash3_of("Fwd", sizes, "true, false, false, true, false, false"));
+  expect_packed(whole.raw(p).values(packed_starts).grid(132).work<Attention>(), 1e9);
+  // Nothing is known of their lengths: said, not guessed.
+  Call blind(flash3_of("Fwd", sizes, "true, false, false, true, false, false"));
+  auto nothing = [](std::uint64_t, std::uint64_t) -> const void* { return nullptr; };
+  EXPECT_FALSE(blind.raw(p).values(nothing).grid(132).decode().recognised);
+
+  std::vector<std::byte> back(1344);
+  for (int i = 0; i < 4; ++i) put(back, 8 + 4 * i, shape[i]), put(back, 48 + 4 * i, shape[i]);
+  put(back, 960, 0.125f), put(back, 964, 0.125f * 1.442695f), put(back, 968, 384);
+  put(back, 1016, packed_at), put(back, 1024, packed_at);
+  const char* tiles =
+      "2, 2, 2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, "
+      "cute::tuple<cute::C<64>, cute::C<128>, cute::C<128> >";
+  Call backward(flash3_of("Bwd", tiles, "false, true, false, true, false, true"));
+  const auto w = backward.raw(back).values(packed_starts).grid(32, 6).work<Attention>();
+  expect_packed(w, 385);
+  EXPECT_EQ(w.direction, Direction::backward);
+}
+
+TEST(Attention, Flash3KnowsTheWindowOfEqualSequences) {
+  const std::int32_t shape[] = {2048, 128, 6, 2};
+  std::vector<std::byte> p(2368);
+  for (int i = 0; i < 4; ++i) put(p, 8 + 4 * i, shape[i]), put(p, 48 + 4 * i, shape[i]);
+  for (int at : {24, 64}) put(p, at, std::int64_t{768}), put(p, at + 8, std::int64_t{128});
+  put(p, 1500, 320), put(p, 1504, 0), put(p, 1520, 1);
+  Call call(flash3_of("Fwd",
+                      "2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, "
+                      "cute::tuple<cute::C<128>, cute::C<128>, cute::C<128> >, 128",
+                      "false, true, false, false, false, false"));
+  const auto w = call.raw(p).grid(132).work<Attention>();
+  EXPECT_EQ(w.batch, 2);
+  EXPECT_EQ(w.window, 321);
+  EXPECT_TRUE(w.causal);
 }
 
 TEST(Attention, MemoryEfficientReadsItsParameters) {

@@ -37,7 +37,7 @@ struct FlashSizes {
   std::int64_t total_q{};
   std::uint64_t cu_q{}, cu_k{};
   std::uint64_t behind[2]{};  // what follows them: keys in use per sequence, in one of the two
-  std::int32_t window_left{-1};
+  std::int32_t window_left{-1}, window_right{-1};
   std::int64_t short_batch{}, short_q{}, short_k{};
   void use(const Lengths& used) {
     batch = used.batch, seq_q = used.seq_q, seq_k = used.seq_k;
@@ -60,13 +60,18 @@ class Flash2 : public Decoder {
     FlashSizes s;
     if (!sizes(a, s)) return 0;
     if (auto used = in_use(a, s)) s.use(*used);
-    std::int64_t words[11] = {
-        s.batch,       s.heads,
-        s.kv_heads,    s.seq_q,
-        s.seq_k,       s.head_dim,
-        s.total_q,     (s.cu_q ? 1 : 0) | (static_cast<std::int64_t>(s.window_left) << 1),
-        s.short_batch, s.short_q,
-        s.short_k};
+    std::int64_t words[11] = {s.batch,
+                              s.heads,
+                              s.kv_heads,
+                              s.seq_q,
+                              s.seq_k,
+                              s.head_dim,
+                              s.total_q,
+                              (s.cu_q ? 1 : 0) | (s.window_right == 0 ? 2 : 0) |
+                                  (static_cast<std::int64_t>(s.window_left) << 2),
+                              s.short_batch,
+                              s.short_q,
+                              s.short_k};
     if (capacity < sizeof words) return 0;
     std::memcpy(out, words, sizeof words);
     return sizeof words;
@@ -108,7 +113,7 @@ class Flash2 : public Decoder {
       work.short_batch = s.short_batch, work.short_q = s.short_q, work.short_k = s.short_k;
       work.head_dim = work.head_dim_v = s.head_dim;
       work.dtype = dtype;
-      work.causal = causal;
+      work.causal = causal || (local && s.window_right == 0);
       work.dropout = dropout;
       work.varlen = s.cu_q != 0;
       work.window = local && s.window_left > 0 ? s.window_left : 0;
@@ -205,7 +210,8 @@ class Flash2 : public Decoder {
     s.cu_q = a.pointer(0, cu);
     s.cu_k = a.pointer(0, cu + 8);
     if (cu + 32 <= total) s.behind[0] = a.pointer(0, cu + 16), s.behind[1] = a.pointer(0, cu + 24);
-    if (total >= 440 && at == 176 && knew) s.window_left = a.at<std::int32_t>(0, 388);
+    if (total >= 440 && at == 176 && knew)
+      s.window_left = a.at<std::int32_t>(0, 388), s.window_right = a.at<std::int32_t>(0, 392);
     return true;
   }
 

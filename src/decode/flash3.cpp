@@ -1,6 +1,8 @@
 // FlashAttention 3.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <vector>
 
 #include "decode/lengths.h"
 #include "decode/rule.h"
@@ -21,13 +23,13 @@ class Flash3 : public Decoder {
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::int64_t s[9]{};  // short ones last
+    std::int64_t s[11]{};  // short ones last, then the window
     if (capacity < sizeof s || !(combine ? partials(a, s) > 0 : shapes(a, s))) return 0;
-    if (combine) {
-      std::memcpy(out, s, sizeof s);
-      return sizeof s;
+    if (!combine) {
+      const Window seen = window(a);
+      s[9] = seen.left, s[10] = seen.right;
+      use_lengths(a, seen, s);
     }
-    use_lengths(a, s);
     std::memcpy(out, s, sizeof s);
     return sizeof s;
   }
@@ -39,8 +41,14 @@ class Flash3 : public Decoder {
     std::int64_t s[9]{};
     if (combine) return combined(launch);
     bool found = shapes(a, s);
-    // Pages alone do not tell how many keys there are: the queries look at each other, at least.
-    if (found && !use_lengths(a, s) && paged(a)) s[4] = std::max(s[0], s[4]), found = false;
+    const Window seen = found ? window(a) : Window{};
+    if (local && !seen.found) found = false;
+    if (!use_lengths(a, seen, s) && launch.known != nullptr) {
+      // Pages alone do not tell how many keys there are: the queries look at each other, at least.
+      // Packed sequences of unknown lengths: as if they were one.
+      if (paged(a)) s[4] = std::max(s[0], s[4]);
+      if (varlen || paged(a)) found = false;
+    }
     if (helper) {
       Pointwise work;
       work.elements = s[0] * s[1] * s[2] * s[3];
@@ -62,7 +70,8 @@ class Flash3 : public Decoder {
     work.kv_heads = s[5];
     work.short_batch = s[6], work.short_q = s[7], work.short_k = s[8];
     work.dtype = dtype;
-    work.causal = causal;
+    work.causal = seen.causal(causal);
+    work.window = seen.keys();
     work.varlen = varlen;
     work.kernel = AttentionKernel::flash3;
     work.direction = backward ? Direction::backward : Direction::forward;
@@ -118,8 +127,64 @@ class Flash3 : public Decoder {
     return 0;
   }
 
-  mutable std::atomic<std::int64_t> at_{-1};        // position of Q's shape and of K's, packed
-  mutable std::atomic<std::int32_t> lists_at_{-1};  // position of the lists of lengths
+  // How far a query sees before and behind itself, where the kernel was compiled for that.
+  struct Window {
+    std::int32_t left{}, right{};
+    bool found{};
+    bool causal(bool compiled) const { return compiled || (found && right == 0); }
+    std::int64_t keys() const { return found ? std::int64_t{1} + left + right : 0; }
+  };
+
+  mutable std::atomic<std::int64_t> at_{-1};         // position of Q's shape and of K's, packed
+  mutable std::atomic<std::int32_t> lists_at_{-1};   // position of the lists of lengths
+  mutable std::atomic<std::int32_t> window_at_{-1};  // position of the window
+
+  Window window(const Arguments& a) const {
+    Window w;
+    if (!local) return w;
+    const std::size_t total = a.size(0);
+    std::int32_t place = window_at_.load(std::memory_order_relaxed);
+    const std::int64_t known = at_.load(std::memory_order_relaxed);
+    // Behind K's shape.
+    for (std::size_t at = static_cast<std::size_t>(known & 0xffffffff) + 16;
+         place < 0 && known >= 0 && at + 8 <= total; at += 4)
+      if (is_window(a, at, total)) place = static_cast<std::int32_t>(at);
+    if (place < 0) return w;
+    window_at_.store(place, std::memory_order_relaxed);
+    const auto at = static_cast<std::size_t>(place);
+    w.left = a.at<std::int32_t>(0, at), w.right = a.at<std::int32_t>(0, at + 4);
+    w.found = w.left >= 0 && w.right >= 0;
+    return w;
+  }
+
+  // Two numbers, and what stands around them. Backward: the scale, and the scale for powers of two,
+  // before them. Forward, behind them: in newer versions a divisor of three words for chunks (0, or
+  // 1 for none), in older ones one word or nothing; then the number of splits, and from the next
+  // multiple of eight on the place of each batch in the cache and the lists of lengths.
+  bool is_window(const Arguments& a, std::size_t at, std::size_t total) const {
+    if (a.at<std::int32_t>(0, at) < 1 || a.at<std::int32_t>(0, at + 4) < 0) return false;
+    if (backward) {
+      const float scale = a.at<float>(0, at - 8), base_2 = a.at<float>(0, at - 4);
+      return scale > 0 && scale < 64 && std::fabs(base_2 - scale * 1.442695f) < 0.01f * base_2;
+    }
+    for (std::size_t words : {3, 1, 0}) {
+      const std::size_t splits = at + 8 + 4 * words, pointers = (splits + 4 + 7) / 8 * 8;
+      if (pointers + 48 > total) continue;
+      bool good = a.at<std::int32_t>(0, splits) >= 1 && a.at<std::int32_t>(0, splits) <= 256;
+      for (std::size_t i = 0; i < words && good; ++i) {
+        const std::int32_t word = a.at<std::int32_t>(0, at + 8 + 4 * i);
+        good = word == 0 || (i == 0 && word == 1);
+      }
+      bool any = false;
+      for (std::size_t i = 0; i < 6 && good; ++i) {
+        const std::uint64_t pointer = a.pointer(0, pointers + 8 * i);
+        good = pointer == 0 || (pointer > 0xffff && pointer < std::uint64_t{1} << 48);
+        any |= pointer != 0;
+      }
+      if (good && any == varlen) return true;
+    }
+    return false;
+  }
 
   // The batch of K's shape is not Q's.
   bool paged(const Arguments& a) const {
@@ -132,32 +197,46 @@ class Flash3 : public Decoder {
   // Behind the shapes stand cu_seqlens_q, cu_seqlens_k, cu_seqlens_k_new, seqused_q, seqused_k.
   // Where the first is known, it is recognised: it ends with the number of queries, Q's length. In
   // a CUDA graph, which is captured once for many batches, Q is longer: the place is known by then.
-  bool use_lengths(const Arguments& a, std::int64_t* s) const {
+  bool use_lengths(const Arguments& a, const Window& seen, std::int64_t* s) const {
     const std::size_t total = a.size(0);
-    if (backward || a.launch().known == nullptr || s[3] != 1) return false;
+    if (a.launch().known == nullptr || s[3] != 1) return false;
     const std::int32_t place = lists_at_.load(std::memory_order_relaxed);
     if (place >= 0) {
       const auto at = static_cast<std::size_t>(place);
-      return lengths_at(a, at, false, s) || lengths_at(a, at, true, s);
+      return lengths_at(a, at, seen, false, s) || lengths_at(a, at, seen, true, s);
     }
     for (std::size_t at = 0; at + 40 <= total; at += 8) {
-      if (!lengths_at(a, at, false, s)) continue;
+      if (!lengths_at(a, at, seen, false, s)) continue;
       lists_at_.store(static_cast<std::int32_t>(at), std::memory_order_relaxed);
       return true;
     }
     return false;
   }
 
-  bool lengths_at(const Arguments& a, std::size_t at, bool padded, std::int64_t* s) const {
+  // Keys in use are listed where they lie in pages; packed sequences have starts of their keys.
+  bool lengths_at(const Arguments& a, std::size_t at, const Window& seen, bool padded,
+                  std::int64_t* s) const {
     const Launch& launch = a.launch();
-    const std::uint64_t starts_at = a.pointer(0, at), keys_at = a.pointer(0, at + 32);
+    const std::uint64_t starts_at = a.pointer(0, at), key_starts_at = a.pointer(0, at + 8);
+    const std::uint64_t keys_at = a.pointer(0, at + (backward ? 24 : 32));
     const std::int64_t batch = sequences_in(launch, starts_at, s[0], padded);
-    if (batch == 0 || keys_at <= 0xffff) return false;
+    if (batch == 0) return false;
     const auto count = static_cast<std::uint64_t>(batch);
-    const auto* starts = static_cast<const std::int32_t*>(launch.known(starts_at, (count + 1) * 4));
-    const auto* keys = static_cast<const std::int32_t*>(launch.known(keys_at, count * 4));
+    auto list = [&](std::uint64_t address, std::uint64_t entries) {
+      return static_cast<const std::int32_t*>(address > 0xffff ? launch.known(address, entries * 4)
+                                                               : nullptr);
+    };
+    const std::int32_t* starts = list(starts_at, count + 1);
+    const std::int32_t* keys = list(keys_at, count);
+    std::vector<std::int32_t> packed;
+    if (keys == nullptr && keys_at <= 0xffff) {
+      const std::int32_t* key_starts = list(key_starts_at, count + 1);
+      if (key_starts == nullptr || key_starts[0] != 0) return false;
+      for (std::uint64_t i = 0; i < count; ++i) packed.push_back(key_starts[i + 1] - key_starts[i]);
+      keys = packed.data();
+    }
     if (starts == nullptr || keys == nullptr) return false;
-    const auto lengths = typical_lengths(starts, keys, batch, causal);
+    const auto lengths = typical_lengths(starts, keys, batch, seen.causal(causal), seen.keys());
     if (!lengths) return false;
     s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
     s[6] = lengths->short_batch, s[7] = lengths->short_q, s[8] = lengths->short_k;

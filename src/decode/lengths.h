@@ -23,9 +23,10 @@ struct Lengths {
 };
 
 // `starts`: where each sequence's queries begin, batch + 1 numbers from 0 on; `keys`: how many keys
-// each has. Empty where the numbers cannot be lengths.
+// each has. `window`: how many keys a query sees at most; 0: all. Empty where the numbers cannot be
+// lengths.
 std::optional<Lengths> typical_lengths(const std::int32_t* starts, const std::int32_t* keys,
-                                       std::int64_t batch, bool causal);
+                                       std::int64_t batch, bool causal, std::int64_t window = 0);
 
 // Everything the launch's one struct points to may be written, but for the lists of lengths at
 // `lists`: engines use them again after the attention.

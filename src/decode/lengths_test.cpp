@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -26,6 +27,19 @@ TEST(Lengths, PromptsKeepTheSumOfTheirSquares) {
   EXPECT_EQ(l->seq_q, l->seq_k);
   const double pairs = 100 * 101 / 2 + 300 * 301 / 2;
   EXPECT_NEAR(static_cast<double>(2 * l->seq_q * (l->seq_q + 1) / 2), pairs, 0.01 * pairs);
+}
+
+TEST(Lengths, TokensBeyondAWindowCountOnce) {
+  // Long and short documents: under a window the work follows the tokens and not their squares.
+  Numbers starts{0, 200, 9000, 9100}, keys{200, 8800, 100};
+  auto l = typical_lengths(starts.data(), keys.data(), 3, true, 128);
+  ASSERT_TRUE(l);
+  double pairs = 0;
+  for (int length : keys)
+    for (int row = 1; row <= length; ++row) pairs += std::min(row, 128);
+  const auto q = static_cast<double>(l->seq_q);
+  EXPECT_NEAR(3 * (128 * 129 / 2 + (q - 128) * 128), pairs, 0.01 * pairs);
+  EXPECT_NEAR(q, 9100 / 3., 0.02 * q);
 }
 
 TEST(Lengths, PromptsAndTheTokensBesideThemAreKeptApart) {

@@ -23,7 +23,7 @@ double attention_time(const Chip& chip, const Attention& w, const AttentionParam
   // Keys the average row of queries sees, whole blocks of them.
   double keys = k;
   if (w.causal) keys = q <= k ? k - q / 2 : k * k / (2 * q);
-  if (w.window > 0) keys = std::min(keys, static_cast<double>(w.window));
+  if (w.window > 0) keys = attention_pairs(w) / q;
   if (w.causal || w.window > 0) keys = std::min(k, keys + p.mask * (p.block_q + p.block_k) / 2);
   keys = std::ceil(keys / 16) * 16;
 

@@ -27,21 +27,6 @@ double d(std::int64_t v) { return static_cast<double>(v); }
 bool backward(Direction direction) { return direction != Direction::forward; }
 double norm_passes(const Normalization& w) { return backward(w.direction) ? 1 : 0; }
 
-// Number of entries of the score matrix that are computed: about half of them with a causal mask, a
-// band with a sliding window.
-double attention_pairs(const Attention& w) {
-  double q = d(w.seq_q), k = d(w.seq_k);
-  double pairs = q * k;
-  if (w.causal) {
-    // Row i sees k - q + i + 1 keys (bottom-right aligned), at least 0.
-    double full = std::max(0.0, k - q);
-    double ramp = std::min(q, k);
-    pairs = q * full + ramp * (ramp + 1) / 2;
-  }
-  if (w.window > 0) pairs = std::min(pairs, q * d(w.window));
-  return pairs;
-}
-
 double conv_input(const Convolution& w) { return d(w.n) * d(w.c) * d(w.d) * d(w.h) * d(w.w); }
 double conv_output(const Convolution& w) {
   return d(w.n) * d(w.k) * d(w.out_d()) * d(w.out_h()) * d(w.out_w());
@@ -309,6 +294,16 @@ std::optional<Work> work_of_kind(std::string_view name) {
   for (std::size_t i = 0; i < kKinds.size(); ++i)
     if (kKinds[i] == name) return work_at(i, std::make_index_sequence<std::variant_size_v<Work>>{});
   return std::nullopt;
+}
+
+double attention_pairs(const Attention& w) {
+  const double q = d(w.seq_q), k = d(w.seq_k), window = d(w.window);
+  if (!w.causal) return q * (window > 0 ? std::min(k, window) : k);
+  // Row i sees k - q + i + 1 keys (bottom-right aligned), at least 0, and no more than the window.
+  const double full = std::max(0.0, k - q), ramp = std::min(q, k);
+  if (window <= 0 || window >= full + ramp) return q * full + ramp * (ramp + 1) / 2;
+  const double rising = std::max(0.0, window - full);  // rows whose keys all lie in the window
+  return rising * full + rising * (rising + 1) / 2 + (ramp - rising) * window;
 }
 
 double flops(const Work& work) { return std::visit(Flops{}, work); }
