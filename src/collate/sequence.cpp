@@ -21,9 +21,16 @@ bool is_heavy(const Work& work) {
          std::holds_alternative<TritonKernel>(work);
 }
 
+// No smaller than the caches of the GPUs that compilers tune for.
+bool is_large_fill(const Work& work) {
+  constexpr std::int64_t least_bytes = 4 << 20;
+  const auto* fill = std::get_if<Fill>(&work);
+  return fill != nullptr && fill->bytes >= least_bytes;
+}
+
 struct Symbol {
   std::uint64_t exact{}, shape{};
-  bool optimizer{}, heavy{}, gradient{};
+  bool optimizer{}, heavy{}, gradient{}, clears_cache{};
   std::size_t weight{1};
 };
 
@@ -88,8 +95,8 @@ Sequence::Sequence(const trace::Recording& recording) {
   certain_updates_ = updates.certain();
   named_updates_ = updates.named();
   for (const Op& op : recording.ops)
-    ops.push_back(
-        {hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work), computes_gradients(op)});
+    ops.push_back({hash_op(op), hash_op_shape(op), updates(op), is_heavy(op.work),
+                   computes_gradients(op), is_large_fill(op.work)});
   auto of_record = [&](const trace::Record& r) -> const Symbol* {
     switch (r.kind) {
       case Kind::launch:
@@ -128,6 +135,7 @@ Sequence::Sequence(const trace::Recording& recording) {
     record_.push_back(i);
     optimizer_.push_back(s->optimizer);
     gradient_.push_back(s->gradient);
+    clears_cache_.push_back(s->clears_cache);
     thread_.push_back(r.thread);
     heavy_.push_back(heavy_.back() + s->heavy);
     weight_.push_back(weight_.back() + s->weight);
@@ -174,13 +182,43 @@ std::uint64_t Sequence::shape(std::size_t begin, std::size_t end) const {
   return shape_[end] - shape_[begin] * power_[end - begin];
 }
 
+std::vector<Stretch> benchmarks(const Sequence& sequence) {
+  constexpr std::size_t longest_round = 16, fewest_rounds = 5;
+  struct Run {
+    Stretch stretch;
+    std::size_t rounds{}, last{};  // where the last round begins
+  };
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    if (!sequence.clears_cache(i)) continue;
+    const std::size_t round = runs.empty() ? 0 : i - runs.back().last;
+    if (!runs.empty() && round <= longest_round &&
+        sequence.exact(i, i + 1) == sequence.exact(i - round, i - round + 1)) {
+      Run& run = runs.back();
+      // The last round is as long as the one before.
+      run.stretch.end = std::min(sequence.size(), i + round);
+      ++run.rounds, run.last = i;
+    } else {
+      runs.push_back({{i, i + 1}, 1, i});
+    }
+  }
+  std::vector<Stretch> found;
+  for (const Run& run : runs)
+    if (run.rounds >= fewest_rounds) found.push_back(run.stretch);
+  return found;
+}
+
 Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts) {
+  return regularity(sequence, cuts, {sequence.first_heavy(), sequence.size()});
+}
+
+Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts, Stretch within) {
   Regularity best;
   if (cuts.size() < 2) return best;
   const std::size_t segments = cuts.size() - 1;
   // Initialization need not be covered by steps.
-  const auto all = static_cast<double>(
-      sequence.weight_between(std::min(sequence.first_heavy(), cuts[0]), sequence.size()));
+  const auto all =
+      static_cast<double>(sequence.weight_between(std::min(within.begin, cuts[0]), within.end));
   bool settled = false;  // most steps are identical
   struct Kind {
     std::uint64_t signature{};

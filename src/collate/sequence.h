@@ -48,6 +48,8 @@ class Sequence {
   bool heavy(std::size_t i) const { return heavy_[i + 1] != heavy_[i]; }
   std::uint16_t thread(std::size_t i) const { return thread_[i]; }  // that issued it
   bool gradient(std::size_t i) const { return gradient_[i]; }
+  // A fill that is large enough to push everything else out of the GPU's cache.
+  bool clears_cache(std::size_t i) const { return clears_cache_[i]; }
   // The number of heavy symbols in [begin, end).
   std::size_t heavy_between(std::size_t begin, std::size_t end) const {
     return heavy_[end] - heavy_[begin];
@@ -65,7 +67,7 @@ class Sequence {
 
  private:
   std::vector<std::uint32_t> record_;
-  std::vector<bool> optimizer_, gradient_;
+  std::vector<bool> optimizer_, gradient_, clears_cache_;
   std::vector<std::uint16_t> thread_;
   std::vector<std::uint32_t> heavy_{0};                        // prefix sums
   std::vector<std::size_t> weight_{0};                         // likewise
@@ -83,5 +85,17 @@ struct Regularity {
   std::vector<std::uint8_t> steady;  // per segment: 1 if it is like most others
 };
 Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts);
+
+// Symbols [begin, end).
+struct Stretch {
+  std::size_t begin{}, end{};
+  std::size_t size() const { return end - begin; }
+};
+// The same, where the steps need to cover no more than this stretch.
+Regularity regularity(const Sequence& sequence, std::span<const std::size_t> cuts, Stretch within);
+
+// Where the program timed kernels to choose among them (Triton's and Inductor's autotuning): rounds
+// of few launches, each behind a fill that clears the cache.
+std::vector<Stretch> benchmarks(const Sequence& sequence);
 
 }  // namespace maya::collate

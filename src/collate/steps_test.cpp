@@ -402,6 +402,41 @@ TEST(Steps, DataDependentVariationDoesNotHideThePeriod) {
   EXPECT_GE(job.steps(), 8u);
 }
 
+// Triton's autotuning: five rounds, a warm-up without clearing the cache, then many rounds.
+void time_kernel(RecordingBuilder& r, std::int64_t n, int rounds) {
+  const std::uint32_t clear = r.op({Fill{256 << 20}, "cudaMemsetAsync"});
+  for (int i = 0; i < 5; ++i) gemm(r.add(trace::Kind::fill, clear), n);
+  for (int i = 0; i < rounds / 4; ++i) gemm(r, n);
+  for (int i = 0; i < rounds; ++i) gemm(r.add(trace::Kind::fill, clear), n);
+}
+
+TEST(Steps, BenchmarksOfKernelsAreNoSteps) {
+  RecordingBuilder r;
+  initialize(r);
+  auto forward = [&] {
+    r.kernel(2, "embed");
+    for (int l = 0; l < 3; ++l) gemm(r, 10).kernel(5, "norm");
+  };
+  const auto length = 7u;
+  for (std::int64_t n : {10, 11, 12}) time_kernel(r, n, 400);
+  for (int s = 0; s < 20; ++s) forward();
+  time_kernel(r, 13, 400);  // of another shape, later
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::period);
+  EXPECT_GE(job.steps(), 18u);
+  EXPECT_LE(job.steps(), 20u);
+  EXPECT_EQ(job.classes[0].step_begin[2] - job.classes[0].step_begin[1], length);
+}
+
+TEST(Steps, AProgramThatOnlyTimesKernelsHasItsRoundsAsSteps) {
+  RecordingBuilder r;
+  initialize(r);
+  time_kernel(r, 10, 100);
+  job::Job job = found(r);
+  EXPECT_EQ(job.found_by, StepsFoundBy::period);
+  EXPECT_GE(job.steps(), 90u);
+}
+
 TEST(Steps, AnnotationsHavePriority) {
   RecordingBuilder r;
   initialize(r);

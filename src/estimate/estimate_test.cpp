@@ -200,6 +200,19 @@ TEST(Gemm, TwoTinySidesStreamTheThird) {
   }
 }
 
+// A dimension of up to 4096 takes one pass through memory, so two of 256 take two, as many as one
+// of 65536.
+TEST(Fft, PassesAreCountedByDimension) {
+  auto estimate = estimator(test_gpus()[3]);
+  auto ns = [&](const char* fft) {
+    return (*estimate)(op_of(std::string("fft dtype=c64 ") + fft)).ns;
+  };
+  const double pass = ns("n=4096 batch=16384 rank=1");
+  EXPECT_NEAR(ns("n=65536 batch=1024 rank=2") / pass, 2, 0.1);
+  EXPECT_NEAR(ns("n=65536 batch=1024 rank=1") / pass, 2, 0.1);
+  EXPECT_NEAR(ns("n=16777216 batch=4 rank=3") / pass, 3, 0.1);
+}
+
 // One block a channel: 64 channels cannot draw what A100's memory delivers, 256 can.
 TEST(BatchNorm, FewChannelsApartDoNotFillTheMemory) {
   auto estimate = estimator(test_gpus()[2]);

@@ -127,10 +127,11 @@ struct Visitor {
     return MemoryOp{MemoryFamily::sparse, s};
   }
   Out operator()(const Fft& w) const {
-    // About twelve bits of the size per pass through memory.
+    // About twelve bits of a dimension per pass through memory; n is the product of the dimensions.
     MemoryShape s = plain(d(w.n) * d(w.batch) * std::log2(std::max<double>(2, d(w.n))));
-    const double passes =
-        std::max(1.0, std::ceil(std::log2(std::max<double>(2, d(w.n))) / 12)) * std::max(1, w.rank);
+    const double dimensions = std::max(1, w.rank);
+    const double bits = std::log2(std::max<double>(2, d(w.n))) / dimensions;
+    const double passes = std::max(1.0, std::ceil(bits / 12)) * dimensions;
     s.read *= passes, s.written *= passes;
     return MemoryOp{MemoryFamily::fft, s};
   }

@@ -15,6 +15,22 @@ constexpr std::pair<std::string_view, std::string_view> assumed_values[] = {
      "masks computed on the GPU select every element"},
 };
 
+// Whether a measured step has an update of an optimizer of this class. (Each update is recorded
+// with the name of its optimizer.)
+bool updates_with(const job::Job& job, std::string_view optimizer) {
+  const std::string source = "optimizer " + std::string(optimizer) + " ";
+  for (const job::RankClass& c : job.classes)
+    for (const Range& step : measured_steps(job, c))
+      for (std::uint32_t i = step.begin; i < step.end; ++i) {
+        const trace::Record& record = c.recording.records[i];
+        if (record.kind == trace::Kind::step_boundary &&
+            record.value < c.recording.strings.size() &&
+            c.recording.strings[record.value].starts_with(source))
+          return true;
+      }
+  return false;
+}
+
 }  // namespace
 
 bool is_assumption(std::string_view warning) {
@@ -68,6 +84,12 @@ std::vector<Assumption> assumptions_of(const job::Job& job, const simulate::Time
     if (std::any_of(job.classes.begin(), job.classes.end(), was_given))
       result.push_back({std::string(what), std::nullopt});
   }
+  // It iterates until gradients and losses meet its limits; here they read as zero.
+  if (updates_with(job, "LBFGS"))
+    result.push_back(
+        {"L-BFGS evaluates the model once in each update; with real values it does so up to "
+         "max_eval times (25 unless set), and a step takes as much longer",
+         std::nullopt});
   return result;
 }
 

@@ -135,6 +135,28 @@ TEST(Prediction, ShortHostTimesAreLaunchesAndLongOnesAreCpuWork) {
   EXPECT_DOUBLE_EQ(*p.assumptions[0].share, 1) << "all of the step is host time";
 }
 
+// How often L-BFGS evaluates the model depends on values that nobody computed.
+TEST(Prediction, StepsOfLbfgsAreSaidToAssumeOneEvaluation) {
+  const sample::Estimator estimator;
+  const sample::Network network;
+  auto assumed = [&](const char* optimizer) {
+    job::Job job = sample::job();
+    trace::Recording& recording = job.classes[0].recording;
+    trace::Record update{};
+    update.kind = trace::Kind::step_boundary;
+    update.value = static_cast<std::uint32_t>(recording.strings.size());
+    recording.strings.emplace_back(optimizer);
+    recording.records.push_back(update);
+    ++job.classes[0].step_begin.back();
+    const Prediction p = predict(job, sample::timeline(), {estimator, network}, sample::cluster());
+    return std::any_of(p.assumptions.begin(), p.assumptions.end(), [](const Assumption& a) {
+      return a.what.starts_with("L-BFGS evaluates the model once");
+    });
+  };
+  EXPECT_TRUE(assumed("optimizer LBFGS 1"));
+  EXPECT_FALSE(assumed("optimizer Adam 1"));
+}
+
 TEST(Prediction, WaitingForRanksIsSeparateFromTransfers) {
   simulate::Timeline timeline = sample::timeline();
   timeline.breakdown[0].collective_wait_ns = timeline.breakdown[0].exposed_communication_ns;

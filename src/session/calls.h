@@ -14,6 +14,8 @@ namespace maya::session {
 MAYA_EXPORT int find_stream(void* handle, Stream*& stream);  // resolves 0, 1 and 2
 int make_stream(Stream*& stream, unsigned flags, int priority);
 void stream_reached(Stream& stream);  // the host waited for all of it
+// The host has waited: the ranks meet at the barriers it waited for (meetings.h).
+void attend_meetings();
 
 // Puts an op on a stream or into the graph it captures.
 int enqueue(Stream& stream, trace::Kind kind, std::uint32_t op, std::uint8_t flags = 0,

@@ -7,6 +7,7 @@
 #include "session/calls.h"
 #include "session/host_clock.h"
 #include "session/machine.h"
+#include "session/meetings.h"
 #include "values/collectives.h"
 
 namespace maya::session {
@@ -180,7 +181,7 @@ int communicator_agree(void* handle, std::uint64_t number, std::string_view cont
                        std::vector<std::string>& all) {
   Communicator* c = find(handle);
   if (c == nullptr) return code::invalid_handle;
-  maya::values::Exchange* exchange = c->member.exchange();
+  maya::values::Exchange* exchange = c->member.exchange().get();
   if (exchange == nullptr) return code::not_supported;
   exchange->post(agree_key | number, contribution.data(), contribution.size());
   for (auto& entry : exchange->gather(agree_key | number, maya::values::peer_patience())) {
@@ -230,10 +231,14 @@ int collective(void* handle, const CollectiveCall& call, const char* name, void*
                     .width = std::min(call.send_bytes, call.receive_bytes)};
     if (area.width > 0) copy(area, stream_handle, true);
   }
-  if (stream->capture == nullptr)
-    c->member.collective({call.kind, address(call.send), address(call.receive), call.send_bytes,
-                          call.receive_bytes, call.dtype, call.reduce, call.root},
-                         s.values, sent_in_group());
+  if (stream->capture == nullptr) {
+    const std::uint64_t key =
+        c->member.collective({call.kind, address(call.send), address(call.receive), call.send_bytes,
+                              call.receive_bytes, call.dtype, call.reduce, call.root},
+                             s.values, sent_in_group());
+    if (key != 0 && call.send_bytes <= Meetings::most_bytes)
+      meetings().queued(*stream, c->member.exchange(), c->membership.size, key);
+  }
   return code::success;
 }
 

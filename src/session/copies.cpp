@@ -176,6 +176,7 @@ int copy(const Area& a, void* stream_handle, bool async) {
     });
   else
     move_area(a, to, from, *to_span);
+  if (blocking && stream->capture == nullptr) attend_meetings();
   return code::success;
 }
 

@@ -74,6 +74,18 @@ void Progress::reached_all() {
   all_done_ = sequence_;
 }
 
+std::uint64_t Progress::mark() {
+  std::lock_guard guard(mutex_);
+  return ++sequence_;
+}
+
+bool Progress::waited_for(std::uint16_t stream, std::uint64_t mark) {
+  std::lock_guard guard(mutex_);
+  if (mark <= all_done_) return true;
+  const auto line = lines_.find(stream);
+  return line != lines_.end() && mark <= line->second.done;
+}
+
 bool Progress::long_ago(std::uint64_t sequence) {
   const std::int64_t now = clock_();
   if (now - last_ns_ > longest_ns) return true;

@@ -32,6 +32,11 @@ class Progress {
   void reached(const Event& event);
   void reached_all();
 
+  // A place in the work of the process, which `waited_for` asks about: everything queued so far.
+  std::uint64_t mark();
+  // Whether the host has waited for what was queued on the stream up to the mark.
+  bool waited_for(std::uint16_t stream, std::uint64_t mark);
+
   bool done(Event& event);
   bool done(Stream& stream);
 

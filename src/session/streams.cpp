@@ -3,10 +3,12 @@
 #include "session/calls.h"
 #include "session/host_clock.h"
 #include "session/live_device.h"
+#include "session/meetings.h"
 #include "session/observation.h"
 #include "session/progress.h"
 #include "session/stop.h"
 #include "session/virtual_time.h"
+#include "values/collectives.h"
 
 namespace maya::session {
 namespace {
@@ -35,6 +37,12 @@ void announce(Stream& stream) {
 }
 
 }  // namespace
+
+// In virtual time the host has waited for the other members by now.
+void attend_meetings() {
+  if (time_domain == nullptr && meetings().attend(maya::values::peer_patience()))
+    host_clock().reanchor();  // waiting for peers is not this rank's work
+}
 
 int find_stream(void* handle, Stream*& stream) {
   if (int error = touch()) return error;
@@ -126,6 +134,7 @@ int stream_synchronize(void* handle) {
   stream_reached(*stream);
   state().recorder.record(trace::Kind::stream_synchronize, stream->id, 0,
                           stream->legacy ? trace::Flag::legacy : 0);
+  attend_meetings();
   return code::success;
 }
 
@@ -159,6 +168,7 @@ int device_synchronize() {
   host_reaches(last);
   progress().reached_all();
   s.recorder.record(trace::Kind::device_synchronize, 0, 0);
+  attend_meetings();
   return code::success;
 }
 
@@ -274,6 +284,7 @@ int event_synchronize(void* handle) {
   host_reaches(event->model_ns);
   progress().reached(*event);
   s.recorder.record(trace::Kind::event_synchronize, 0, event->id);
+  attend_meetings();
   return code::success;
 }
 

@@ -128,32 +128,35 @@ bool Member::post(std::uint64_t key, std::uint64_t from, std::uint64_t bytes, Kn
   return true;
 }
 
-void Member::collective(const Exchanged& call, KnownBytes& values,
-                        const std::shared_ptr<SentAsRoot>& group) {
+std::uint64_t Member::collective(const Exchanged& call, KnownBytes& values,
+                                 const std::shared_ptr<SentAsRoot>& group) {
   const bool root_only = call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::gather;
   const bool receives =
       call.receive != 0 && call.receive_bytes > 0 && (!root_only || call.root == rank_);
   if (size_ == 1 || !exchange_) {
     if (receives && call.send != 0)
       values.copy(call.receive, call.send, std::min(call.send_bytes, call.receive_bytes));
-    return;
+    return 0;
   }
   if (std::max(call.send_bytes, call.receive_bytes) > travel_limit(call.dtype)) {
     if (receives) values.forget(call.receive, call.receive_bytes);
-    return;
+    return 0;
   }
   const std::uint64_t key = ++sequence_;
+  const std::uint64_t of_all = call.kind == CollectiveKind::broadcast ? 0 : key;
   if (call.kind != CollectiveKind::broadcast || call.root == rank_) {
     const bool known = post(key, call.send, call.send_bytes, values);
     // Masks of weights are as large as the weights. A member that knows nothing of its own part
     // does not look at those of the others.
     if (!known && receives && call.kind != CollectiveKind::broadcast &&
-        call.receive_bytes > looked_at_unknown)
-      return values.forget(call.receive, call.receive_bytes);
+        call.receive_bytes > looked_at_unknown) {
+      values.forget(call.receive, call.receive_bytes);
+      return of_all;
+    }
     if (call.kind == CollectiveKind::broadcast && group != nullptr)
       (*group)[{communicator_, call.send_bytes}] = key;
   }
-  if (!receives) return;
+  if (!receives) return of_all;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
     auto result = std::make_shared<Result>();
     result->exchange = exchange_, result->key = key, result->kind = call.kind;
@@ -178,6 +181,7 @@ void Member::collective(const Exchanged& call, KnownBytes& values,
              call.send != call.receive) {
     promise(0, call.receive_bytes, call.root);
   }
+  return of_all;
 }
 
 void Member::send(std::uint64_t from, std::uint64_t bytes, DType dtype, int peer,

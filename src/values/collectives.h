@@ -56,13 +56,14 @@ class Member {
   Member(std::uint64_t communicator, int rank, int size, std::shared_ptr<Exchange> exchange)
       : communicator_(communicator), rank_(rank), size_(size), exchange_(std::move(exchange)) {}
 
-  // `group`: the group of calls this one belongs to, null outside of groups.
-  void collective(const Exchanged& call, KnownBytes& values,
-                  const std::shared_ptr<SentAsRoot>& group);
+  // `group`: the group of calls this one belongs to, null outside of groups. Returns the key under
+  // which every member posts something; 0: not every one does, or nothing travels.
+  std::uint64_t collective(const Exchanged& call, KnownBytes& values,
+                           const std::shared_ptr<SentAsRoot>& group);
   void send(std::uint64_t from, std::uint64_t bytes, DType dtype, int peer, KnownBytes& values);
   void receive(std::uint64_t to, std::uint64_t bytes, DType dtype, int peer, KnownBytes& values);
 
-  Exchange* exchange() const { return exchange_.get(); }
+  const std::shared_ptr<Exchange>& exchange() const { return exchange_; }
 
  private:
   // Whether any of it was known.

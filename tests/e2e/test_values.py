@@ -1,5 +1,6 @@
 """Small values from the host are either computed correctly or unknown, never wrong."""
 
+import pytest
 from conftest import ROOT
 
 
@@ -181,3 +182,29 @@ graph.replay()
 assert count.tolist() == kept.tolist() == [21, 2, 3, 4], (count, kept)
 """, options=("--no-predict",))
     assert done.code == 0, done.stdout + done.stderr
+
+
+PREPARES = """
+import os, sys, time, torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+if rank == 0:
+    time.sleep(3)
+    open(sys.argv[1], "w").write("prepared")
+dist.barrier()
+os.write(1, f"rank {rank} finds the file: {os.path.exists(sys.argv[1])}\\n".encode())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("back_end", ["1", "0"])
+def test_a_barrier_orders_what_ranks_do_on_the_host(run, tmp_path, back_end):
+    """One rank prepares a file, the others open it behind the barrier."""
+    script = tmp_path / "prepares.py"
+    script.write_text(PREPARES)
+    done = run("torchrun", "--nproc-per-node", "2", str(script), str(tmp_path / "file"), cluster="dgx-h100",
+               TORCH_DIST_USE_NCCL2=back_end)
+    assert done.code == 0, done.stderr
+    for rank in range(2):
+        assert f"rank {rank} finds the file: True" in done.stdout
