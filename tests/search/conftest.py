@@ -51,9 +51,10 @@ bubble = "(pp - 1) / (accumulation * (vpp if pp > 1 else 1))"
 
 
 @pytest.fixture
-def fake(monkeypatch):
-    """The path of the program that stands in for maya."""
+def fake(monkeypatch, tmp_path):
+    """The path of the program that stands in for maya; the script of the commands is there, and never read."""
     monkeypatch.setenv("MAYA_PROGRAM", str(FAKE))
+    (tmp_path / "train.py").touch()
     return FAKE
 
 
@@ -108,6 +109,8 @@ class FormulaEngine:
 def search(fake, tmp_path, monkeypatch):
     """search(text, method=…) runs a search with the formula; gives the result, with `engine` on it."""
     from maya.search import session
+
+    monkeypatch.chdir(tmp_path)
 
     def run(text, name="space.toml", out="out", **settings):
         (tmp_path / name).write_text(text)

@@ -38,10 +38,24 @@ def test_the_same_configuration_has_no_difference():
 
 
 def test_common_errors_cancel():
-    a = record({"gemm": (80, 0.1), "host": (20, 0.1)})
-    b = record({"gemm": (88, 0.1), "host": (22, 0.1)})  # 10 % more of everything
+    a = record({"gemm": (80, 0.1), "pointwise": (20, 0.1)})
+    b = record({"gemm": (88, 0.1), "pointwise": (22, 0.1)})  # 10 % more of everything
     change = compare.difference(SPACE, a, b)
     assert abs(change.percent - 10) < 1e-9 and change.plus_minus < 0.5 and not change.tied
+
+
+def test_host_times_of_two_recordings_differ():
+    a, b = (record({"gemm": (10, 0.1), "host": (ms, 0.25)}) for ms in (90, 112))
+    assert compare.difference(SPACE, a, b).tied  # 22 % more, all of it the host's
+    for one in (a, b):
+        one.prediction["recording"] = "one"  # simulated twice, as for another network
+    assert not compare.difference(SPACE, a, b).tied
+
+
+def test_the_same_work_is_told_by_what_the_gpus_do():
+    ops = [["gemm", "x", 8.0], ["pointwise", "y", 2.0]]
+    a, b, c = (record({"host": (ms, 0.25)}, found) for ms, found in ((10, ops), (15, ops), (10, [["gemm", "z", 10.0]])))
+    assert compare.same_work(a.prediction, b.prediction) and not compare.same_work(a.prediction, c.prediction)
 
 
 def test_different_shares_are_uncertain():

@@ -141,8 +141,27 @@ def test_usage_errors_exit_with_2(maya_search):
     assert maya_search.run().returncode == 2
     write(maya_search.path)
     assert maya_search.run("space.toml", "--trials", "0").returncode == 2
-    assert maya_search.run("space.toml", "--cluster", "nowhere").returncode == 1
+    assert maya_search.run("space.toml", "--cluster", "nowhere").returncode == 2
     assert maya_search.run("--show", "nothing").returncode == 1
+    write(maya_search.path, PLAIN.replace("[1, 2, 4]", "[1]").replace("timeout_s = 20", "timeout_s = 1"))
+    maya_search.run("space.toml", "--out", "none", "--minutes", "0.0000001")
+    assert "No trial has ended yet" in maya_search.run("--show", "none").stdout
+
+
+def test_what_would_fail_every_trial_is_said_before_the_first(maya_search):
+    write(maya_search.path, PLAIN.replace("train.py", "trian.py"))
+    done = maya_search.run("space.toml", "--out", "out")
+    assert done.returncode == 2 and not (maya_search.path / "out").exists()
+    assert "space.toml:2: the command's script 'trian.py' is not in" in done.stderr
+    # A module needs no file here, and what another program makes of a word is its own affair.
+    for words in ('"python3", "-m", "trian.py"', '"env", "python3", "trian.py"'):
+        write(maya_search.path, PLAIN.replace('"python3", "train.py"', words))
+        assert maya_search.run("space.toml", "--out", f"out{len(words)}").returncode == 0
+    write(maya_search.path, PLAIN.replace("[1, 2, 4]", "{ integers = [1, 4] }") + "\n[constants]\nmost = 0\n")
+    text = (maya_search.path / "space.toml").read_text()
+    (maya_search.path / "space.toml").write_text('constraints = ["micro < most"]\n' + text)
+    done = maya_search.run("space.toml")
+    assert done.returncode == 2 and "micro < most" in done.stderr
 
 
 def test_parallel_trials_overlap(maya_search):

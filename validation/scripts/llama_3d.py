@@ -7,14 +7,17 @@ RMSNorm, rotary positions, SwiGLU, vocabulary of 128,000, with or without sequen
 What it does between layers is what their trainer does (github.com/Aleph-Alpha/scaling): each column-parallel product has an all-reduce of
 its own in the backward pass, and nothing runs beside it; with sequence parallelism the norm's output is gathered once for all products that
 read it; the head's logits are gathered, and every tensor rank computes the loss and the accuracy of the whole vocabulary in FP32; stages
-send and receive one tensor at a time; gradients are summed in BF16 and all-reduced in FP32 once a step, and each data rank updates its
-share of the parameters and passes it on.
+send and receive one tensor at a time, whole from each tensor rank; gradients are summed in BF16 and all-reduced in FP32 once a step, and
+each data rank updates its share of the parameters and passes it on.
+
+Embedding, layers, last norm and head are items of one list, which is cut into stages of equally many items (the first stages have one more
+where that leaves a remainder). Recomputation is of every item, the head too. A stage keeps what it sent until its gradient arrives, and
+the last one keeps its logits in two buffers that only the next micro-batches overwrite.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 
 import megatron
@@ -25,7 +28,7 @@ import torch.nn.functional as F
 from common import finish, measure
 from megatron import Places, RowSum, gathered, scattered
 from torch.autograd import Variable
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 
 class Copy(torch.autograd.Function):
@@ -109,6 +112,15 @@ class Layer(nn.Module):
         return x + self.row(F.silu(self.column(y, self.gate)) * self.column(y, self.up), self.down)
 
 
+def gather_into(parts, x, group):
+    """dist.all_gather() as it was at the time: one NCCL call into one buffer, from which the parts are copied. (That of torch 2.15 is a
+    broadcast from each rank.)"""
+    flat = torch.empty(len(parts), *x.shape, dtype=x.dtype, device=x.device)
+    dist.all_gather_into_tensor(flat, x, group=group)
+    for part, received in zip(parts, flat):
+        part.copy_(received)
+
+
 class Concatenated(torch.autograd.Function):
     """The tensor ranks' parts of the logits, side by side on each of them."""
 
@@ -116,13 +128,18 @@ class Concatenated(torch.autograd.Function):
     def forward(context, x, places):
         context.places, context.part = places, x.shape[-1]
         parts = [torch.empty_like(x) for _ in range(places.tensor)]
-        dist.all_gather(parts, x.contiguous(), group=places.tensor_group)
+        gather_into(parts, x.contiguous(), places.tensor_group)
         return torch.cat(parts, dim=-1)
 
     @staticmethod
     def backward(context, gradient):
         first = context.places.tensor_rank * context.part
         return gradient[..., first:first + context.part].contiguous(), None
+
+
+def items_of_stage(items, stages, stage):
+    """Equally many for each stage; the first ones have one more where that leaves a remainder."""
+    return items // stages + (stage < items % stages)
 
 
 class Chunk(nn.Module):
@@ -132,11 +149,18 @@ class Chunk(nn.Module):
         self.part = args.vocabulary // places.tensor
         if first:
             self.words = nn.Parameter(torch.zeros(self.part, args.width))
-        self.layers = nn.ModuleList(Layer(args, places) for _ in range(args.layers // places.pipeline))
+        items = items_of_stage(1 + args.layers + 2, places.pipeline, places.stage)
+        self.layers = nn.ModuleList(Layer(args, places) for _ in range(items - first - 2 * last))
         if last:
             self.norm, self.head = Norm(args.width, args.fused_norm), nn.Parameter(torch.zeros(self.part, args.width))
 
     mine = megatron.Chunk.mine
+
+    def item(self, call, x):
+        if self.args.recompute != "full":
+            return call(x)
+        with set_checkpoint_early_stop(False):
+            return checkpoint(call, x, use_reentrant=False)
 
     def embed(self, tokens):
         if self.places.tensor == 1:
@@ -144,62 +168,71 @@ class Chunk(nn.Module):
         inside, at = self.mine(tokens)
         return RowSum.apply(F.embedding(at, self.words) * inside[..., None], self.places, self.args.sequence_parallel)
 
-    def loss(self, x, targets):
+    def normed(self, x):
         x = self.norm(x)
-        if self.places.tensor > 1:
-            x = Gather.apply(x, self.places) if self.args.sequence_parallel else Copy.apply(x, self.places)
-        logits = F.linear(x, self.head)
-        if self.places.tensor > 1:
-            logits = Concatenated.apply(logits, self.places)
+        return Gather.apply(x, self.places) if self.args.sequence_parallel and self.places.tensor > 1 else x
+
+    def logits(self, x):
+        alone = self.places.tensor == 1 or self.args.sequence_parallel
+        logits = F.linear(x if alone else Copy.apply(x, self.places), self.head)
+        return logits if self.places.tensor == 1 else Concatenated.apply(logits, self.places)
+
+    def loss(self, logits, targets):
         logits, targets = logits.float().flatten(0, 1), targets.flatten()
         loss = F.cross_entropy(logits, targets, reduction="none")
         (logits.argmax(-1) == targets).float().mean()  # the accuracy it logs
         return loss.mean()
 
     def forward(self, x, data):
+        """What the next stage gets; of the last stage the logits."""
         if self.first:
-            x = self.embed(data[:-1])
-        for layer in self.layers:
-            x = checkpoint(layer, x, use_reentrant=True) if self.args.recompute == "full" else layer(x)
-        return self.loss(x, data[1:]) if self.last else x
+            x = self.item(self.embed, data[:-1])
+        for layer in (*self.layers, *((self.normed, self.logits) if self.last else ())):
+            x = self.item(layer, x)
+        return x
 
 
 class Wires(megatron.Wires):
-    def empty(self):
-        elements = math.prod(self.shape) // (1 if self.args.sequence_parallel else self.places.tensor)
-        return torch.empty(elements, dtype=torch.bfloat16, device="cuda")
+    def __init__(self, args, places):
+        super().__init__(args, places)
+        self.buffers = {}
+
+    def buffer(self, peer):
+        """What comes from a stage is received in one place; activations are copied from there."""
+        if peer not in self.buffers:
+            self.buffers[peer] = torch.empty(self.shape, dtype=torch.bfloat16, device="cuda")
+        return self.buffers[peer]
 
     def exchange(self, send_next=None, send_prev=None, recv_prev=False, recv_next=False):
         """One after the other; even stages send before they receive, so that nobody waits for himself."""
-        from_prev, from_next = self.empty() if recv_prev else None, self.empty() if recv_next else None
         before, after = self.places.before, self.places.after
-        sends = [(dist.send, self.piece(x), to) for x, to in ((send_next, after), (send_prev, before)) if x is not None]
-        receives = [(dist.recv, x, of) for x, of in ((from_prev, before), (from_next, after)) if x is not None]
+        sends = [(dist.send, x.detach(), to) for x, to in ((send_next, after), (send_prev, before)) if x is not None]
+        receives = [(dist.recv, self.buffer(of), of) for wanted, of in ((recv_prev, before), (recv_next, after)) if wanted]
         for call, x, peer in sends + receives if self.places.stage % 2 == 0 else receives + sends:
             call(x, peer)
-        return self.whole(from_prev), self.whole(from_next)
-
-    def whole(self, x):
-        if self.places.tensor == 1:
-            return None if x is None else x.view(self.shape).requires_grad_()
-        return super().whole(x)
+        return self.buffer(before).clone().requires_grad_() if recv_prev else None, self.buffer(after) if recv_next else None
 
 
 class Trainer(megatron.Trainer):
+    BUCKET = 500_000_000  # elements of a reduction or of what data ranks pass on at a time
+
     def __init__(self, args, places, device):
         self.args, self.places, self.wires, self.device = args, places, Wires(args, places), device
         self.chunks = [Chunk(args, places, places.first(), places.last())]
         self.parameters = list(self.chunks[0].parameters())
-        count = sum(p.numel() for p in self.parameters)
-        self.share = -(-count // places.data)
-        self.buffer = torch.zeros(self.share * places.data)
-        end = 0
+        sizes = [p.numel() for p in self.parameters]
+        shapes = [p.shape for p in self.parameters]
         for p in self.parameters:
-            p.grad = self.buffer[end:end + p.numel()].view_as(p)
-            end += p.numel()
-        self.master = torch.zeros(self.share, dtype=torch.float)
-        self.optimizer = torch.optim.AdamW([self.master], lr=1e-4, fused=True)
+            p.data = torch.empty(0)
+        self.share = -(-sum(sizes) // places.data)
+        self.flat = torch.zeros(self.share * places.data)
+        for p, part, shape in zip(self.parameters, self.flat[:sum(sizes)].split(sizes), shapes):
+            p.data = part.view(shape)
+        self.data_rank = dist.get_rank() // places.tensor % places.data
+        self.master = self.flat[self.data_rank * self.share:][:self.share].float()
+        self.optimizer = torch.optim.AdamW([self.master], lr=1e-4)
         self.tokens = torch.randint(args.vocabulary, (args.length + 1, args.batch), device="cpu")
+        self.kept, self.count = {}, 0
 
     def data(self):
         tokens = self.tokens.to(self.device)
@@ -208,43 +241,84 @@ class Trainer(megatron.Trainer):
         return tokens
 
     def forward(self, chunk, x):
-        out = self.chunks[chunk](x, self.data())
-        return out / self.args.micro_batches if self.chunks[chunk].last else out
+        data, chunk = self.data(), self.chunks[chunk]
+        out = chunk(x, data)
+        if not chunk.last:
+            return out
+        self.kept[self.count % 2] = out
+        self.count += 1
+        return chunk.loss(out, data[1:]) / self.args.micro_batches
 
     def backward(self, x, out, grad):
         grad = torch.ones_like(out) if grad is None else grad
         Variable._execution_engine.run_backward((out,), (grad,), False, False, (), allow_unreachable=True, accumulate_grad=True)
         return None if x is None else x.grad
 
+    @staticmethod
+    def let_go(out):
+        """It is kept."""
+
+    def reduce(self):
+        """Gradients in FP32 over the data ranks, a bucket at a time."""
+        bucket = []
+        for p in self.parameters:
+            bucket.append(p.grad)
+            if p is self.parameters[-1] or sum(g.numel() for g in bucket) > self.BUCKET:
+                flat = torch._C._nn.flatten_dense_tensors(bucket)
+                whole = flat.div_(self.places.data).float()
+                dist.all_reduce(whole, group=self.places.data_group)
+                flat.copy_(whole)
+                for grad, part in zip(bucket, torch._C._nn.unflatten_dense_tensors(flat, bucket)):
+                    grad.copy_(part)
+                bucket = []
+                del whole, flat
+
+    def norm(self):
+        square = 0.0
+        for p in self.parameters:
+            square += p.grad.mul_(1.0).norm(2) ** 2
+        for group, size in ((self.places.tensor_group, self.places.tensor), (self.places.stage_group, self.places.pipeline)):
+            if size > 1:
+                square = torch.tensor([float(square)], device=self.device)
+                dist.all_reduce(square, group=group)
+        return float(square) ** 0.5
+
+    def own(self):
+        """The gradient of this rank's share; the others' are dropped."""
+        self.master.grad = torch.zeros_like(self.master)
+        low, end = self.data_rank * self.share, 0
+        for p in self.parameters:
+            begin, end = end, end + p.numel()
+            first, last = max(begin, low), min(end, low + self.share)
+            if first < last:
+                self.master.grad[first - low:last - low].copy_(p.grad.view(-1)[first - begin:last - begin])
+            p.grad = None
+
+    def pass_on(self):
+        places = self.places
+        shares = self.flat.split(self.share)
+        shares[self.data_rank].copy_(self.master.detach())
+        pieces = max(1, self.share * places.data // self.BUCKET)
+        for parts in zip(*(share.tensor_split(pieces) for share in shares)):
+            gather_into(parts, parts[self.data_rank], places.data_group)
+
     def step(self):
         places = self.places
-        self.buffer.zero_()
+        self.kept.clear()
         self.whole() if places.pipeline == 1 else self.plain()
         if self.args.sequence_parallel and places.tensor > 1:
-            norms = [p.grad for name, p in self.chunks[0].named_parameters() if "norm" in name]
-            flat = torch.cat([g.reshape(-1) for g in norms])
-            dist.all_reduce(flat, group=places.tensor_group)
-            torch._foreach_copy_([g.view(-1) for g in norms], list(flat.split([g.numel() for g in norms])))
+            for name, p in self.chunks[0].named_parameters():
+                if "norm" in name:
+                    dist.all_reduce(p.grad, group=places.tensor_group)
         if places.data > 1:
-            for bucket in self.buffer.split(500_000_000):
-                whole = bucket.div_(places.data).float()
-                dist.all_reduce(whole, group=places.data_group)
-                bucket.copy_(whole)
-                del whole
-        first = (dist.get_rank() // places.tensor % places.data) * self.share
-        self.master.grad = self.buffer[first:first + self.share].float()
-        square = self.master.grad.square().sum()
-        dist.all_reduce(square)
-        self.master.grad.mul_(min(1.0, 1.0 / (square.item() ** 0.5 + 1.0)))
+            self.reduce()
+        norm = self.norm()
+        self.own()
+        self.master.grad.mul_(min(1.0, 1.0 / (norm + 1.0)))
         self.optimizer.step()
         self.master.grad = None
-        updated = self.master.to(self.buffer.dtype)
         if places.data > 1:
-            dist.all_gather_into_tensor(self.buffer, updated, group=places.data_group)
-            updated = self.buffer
-        with torch.no_grad():
-            pieces = updated[:sum(p.numel() for p in self.parameters)].split([p.numel() for p in self.parameters])
-            torch._foreach_copy_([p.view(-1) for p in self.parameters], list(pieces))
+            self.pass_on()
 
 
 def main():

@@ -9,6 +9,7 @@ import sys
 
 from maya import MayaError
 from maya.search import session, templates, view
+from maya.search.enumeration import NoConfiguration
 from maya.search.expression import ExpressionError
 from maya.search.space import SpaceError
 from maya.visible import visible_lines
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(words)
     try:
         return run(options, command)
-    except (SpaceError, ExpressionError) as problem:
+    except (SpaceError, ExpressionError, NoConfiguration) as problem:
         return fail(str(problem), 2)
     except MayaError as problem:
         return fail(str(problem), 1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Protocol
 
 from maya import MayaError
-from maya.search import enumeration, fidelity, outcome, ranking, trial
+from maya.search import compare, enumeration, fidelity, outcome, ranking, trial
 from maya.search import plan as plans
 from maya.search.interrupt import Interrupt
 from maya.search.layouts import Layouts
@@ -229,6 +229,8 @@ class Campaign:
             self.beyond[task.key] = result
             self._submit(candidate, plan, strict=True)
             return
+        if result.prediction:
+            result.prediction["recording"] = plan.recording_key()
         self.layouts.learn(candidate.values, result.prediction)
         if result.memory_gib and not task.again and self.space.trial.memory_gib is None:
             measured = result.memory_gib * 1.25
@@ -344,7 +346,8 @@ class Campaign:
 
 
 def duplicates(space: Space, records: list[Record]) -> list[str]:
-    """Parameters that made no difference wherever only they differed: does the script read them?"""
+    """Parameters that changed nothing on the GPUs wherever only they differed: does the script read them? (The step's
+    time does not tell, since it differs from recording to recording where the host is slow.)"""
     ran = [r for r in records if r.ok and not r.reused]
     found = []
     for name in space.parameters:
@@ -353,13 +356,7 @@ def duplicates(space: Space, records: list[Record]) -> list[str]:
             rest = tuple((n, v) for n, v in record.values.items() if n != name)
             groups.setdefault(rest, []).append(record)
         pairs = [(a, b) for group in groups.values() for a, b in zip(group, group[1:])]
-        if len(pairs) >= 2 and all(_alike(a, b) for a, b in pairs):
+        if len(pairs) >= 2 and all(compare.same_work(a.prediction, b.prediction) for a, b in pairs):
             found.append(name)
     return found
-
-
-def _alike(a: Record, b: Record) -> bool:
-    return (a.prediction.get("flops_per_step") == b.prediction.get("flops_per_step")
-            and peak_memory(a.prediction) == peak_memory(b.prediction)
-            and a.step_ms is not None and b.step_ms is not None and abs(a.step_ms - b.step_ms) <= 0.02 * b.step_ms)
 

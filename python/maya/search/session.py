@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import time
 from dataclasses import dataclass, field
 from typing import Any, Sequence
 
 from maya import MayaError, files
-from maya.search import campaign, enumeration, outcome, sampler
+from maya.search import campaign, compare, enumeration, outcome, sampler
 from maya.search import plan as plans
 from maya.search import strategy as strategies
 from maya.search import view as views
 from maya.search.program import Program
 from maya.search.prune import Pruner
 from maya.search.result import SearchResult
-from maya.search.space import Space
+from maya.search.space import Space, SpaceError
 from maya.search.store import Store, check_version
 
 LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sampled
 SMALL = 200  # up to this many configurations are all tried, unless --method is given
 MOST_SPACE = 4 << 20  # bytes of the space.toml of a search that is shown
+LAUNCHER = re.compile(r"python[\d.]*|torchrun|accelerate|deepspeed|bash|sh")
 METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
@@ -53,10 +55,20 @@ def check_trial(space: Space, program: Program) -> None:
     """Reports problems that would fail every trial before the first one: a missing program, script or cluster."""
     values = next(enumeration.Tree(space).walk())
     plan = plans.make(space, values)
-    program.cluster(plan.cluster)
-    word = plan.words[0]
-    if not (shutil.which(word) or pathlib.Path(space.directory or ".", word).exists()):
-        raise MayaError(f"the command's program {word!r} is not found; is its environment active?")
+    try:
+        program.cluster(plan.cluster)
+    except MayaError as problem:
+        raise SpaceError(f"{space.where('cluster', 'name')}: [cluster] name: {problem}") from None
+    word, directory = plan.words[0], pathlib.Path(space.path.parent if space.directory else ".", space.directory or "")
+    if not (shutil.which(word) or (directory / word).exists()):
+        raise SpaceError(f"{space.where('', 'command')}: the command's program {word!r} is not found; is its "
+                         "environment active?")
+    script = next((w for w in plan.words[1:] if w.endswith((".py", ".sh")) and " " not in w and w[0] != "-"), None)
+    if script and LAUNCHER.match(os.path.basename(word)) and "-m" not in plan.words[1:plan.words.index(script)]:
+        if not (directory / script).exists():
+            raise SpaceError(f"{space.where('', 'command')}: the command's script {script!r} is not in "
+                             f"{directory.resolve()}, where trials run; change the command, or name another folder "
+                             "with `directory`")
 
 
 def make_engine(settings: Settings) -> Any:
@@ -145,20 +157,12 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
 def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     notes = []
     ran = [r for r in store.records if r.ok and not r.reused]
-    for name in campaign.duplicates(space, ran):
-        notes.append(f"{name} makes no difference in any pair of trials: does the script read it?")
-    if (
-        len(ran) > 2
-        and len(
-            {
-                (r.prediction.get("flops_per_step"), (r.prediction.get("memory") or [{}])[0].get("peak_bytes"))
-                for r in ran
-            }
-        )
-        == 1
-        and len({round(r.step_ms or 0, 2) for r in ran}) == 1
-    ):
-        notes.append("all trials are equal: the script seems to ignore what it is given.")
+    if len(ran) > 2 and all(compare.same_work(ran[0].prediction, r.prediction) for r in ran[1:]):
+        notes.append("all trials are equal in what the GPUs do: the script seems to ignore what it is given. Where "
+                     "step times differ, the host's do, from one recording to the next.")
+    else:
+        for name in campaign.duplicates(space, ran):
+            notes.append(f"{name} changes nothing that the GPUs do in any pair of trials: does the script read it?")
     lines = [(r, f) for r in store.records if r.checks.get("extrapolated") and r.step_ms
              for f in store.records if f.key == r.key and f.step_ms and not f.checks.get("extrapolated")]
     if lines:

@@ -498,9 +498,12 @@ class _Names:
     def require(self, table: str, key: str, names: Iterable[str], placeholder: bool = False) -> None:
         for name in sorted(names):
             if name not in self.all:
-                what = f"the placeholder {{{name}}} has no parameter" if placeholder else f"`{name}` is not defined"
-                raise self.reader.fail(table, key, f"{what}{_suggestion(name, self.all)}; parameters are "
-                                       f"{', '.join(self.space.parameters)}")
+                what = f"the placeholder {{{name}}}" if placeholder else f"`{name}`"
+                near = _suggestion(name, self.all)
+                raise self.reader.fail(
+                    table, key, f"{what} is no parameter, constant or derived value"
+                    f"{near + '?' if near and not near.endswith('?') else near}"
+                    f"{'' if near else '; parameters are ' + ', '.join(self.space.parameters)}")
 
     def check_uses(self) -> None:
         space, used = self.space, set()

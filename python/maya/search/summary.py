@@ -166,6 +166,8 @@ def _behind(change: compare.Difference) -> str:
 
 
 def text(result: "SearchResult", width: int = 110) -> str:
+    if not result.records:
+        return "\n  No trial has ended yet.\n"
     lines = [""]
     lines.append(f"  {len(result.records)} configurations: {counts(result)}")
     for what, count in skip_reasons(result):
