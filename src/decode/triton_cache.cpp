@@ -90,8 +90,8 @@ class Index {
 
 }  // namespace
 
-std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel,
-                                                   std::string_view cubin) {
+std::shared_ptr<const std::string> find_triton_file(std::string_view kernel, std::string_view cubin,
+                                                    std::string_view ending) {
   static auto* index = new Index;
   static auto* mutex = new std::mutex;
   std::lock_guard guard(*mutex);
@@ -109,7 +109,7 @@ std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel,
       std::size_t common = std::min(bytes.size(), cubin.size());
       if (std::string_view(bytes).substr(0, common) != cubin.substr(0, common)) continue;
       auto text = std::make_shared<std::string>();
-      if (read_file(path + ".ptx", *text)) return text;
+      if (read_file(path + std::string(ending), *text)) return text;
     }
   }
   return nullptr;
