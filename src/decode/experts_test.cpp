@@ -183,6 +183,38 @@ TEST_F(Experts, OfSizesThatDoNotFitAreNotRecognised) {
                    .recognised);
 }
 
+// gpt-oss: weights of four bits with scales by 32, four of 128 experts a token.
+TEST_F(Experts, OfTritonKernelsHaveTheirRowsInTheStrides) {
+  note_router({128, 4});
+  allocations[weights_at] = std::uint64_t{128} * 5888 * 1440;
+  std::vector<Given> given = {{"Y", "!tt.ptr<bf16>", out_at},
+                              {"YPtr", "!tt.ptr<bf16>", out_at},
+                              {"stride_y_z", "i32", 4096 * 2880},
+                              {"stride_y_m", "i32", 2880},
+                              {"X", "!tt.ptr<bf16>", tokens_at},
+                              {"W", "!tt.ptr<i8>", weights_at},
+                              {"stride_w_e", "i32", 5888 * 1440},
+                              {"WMxScale", "!tt.ptr<i8>", padded_at},
+                              {"N", "i32", 5760},
+                              {"K", "i32", 2880},
+                              {"GatherIndx", "!tt.ptr<i32>", ids_at},
+                              {"ExptHist", "!tt.ptr<i32>", experts_at}};
+  const std::string name = "_matmul_ogs_NNT_bf16xbf16xmxfp4_64x256x128x1_swiglu";
+  const auto work = std::get<Gemm>(TritonLaunch(name, given, "", {99, 1, 1}).decode().op.work);
+  EXPECT_EQ(work.m, 4096);
+  EXPECT_EQ(work.n, 5760);
+  EXPECT_EQ(work.experts, 128);
+  EXPECT_EQ(work.top, 4);
+  EXPECT_EQ(work.b, DType::f4);
+  EXPECT_EQ(work.scale_block, 32);
+  EXPECT_EQ(work.part, ExpertsPart::first);
+  memory[experts_at] = std::vector<std::int32_t>(128);
+  memory[experts_at][7] = 4096;
+  EXPECT_EQ(std::get<Gemm>(TritonLaunch(name, given, "", {99, 1, 1}).decode().op.work).groups, 1);
+  given.back().type = "!tt.tensordesc<tensor<64x64xbf16>>";  // not read: said, not guessed
+  EXPECT_FALSE(TritonLaunch(name, given, "", {99, 1, 1}).decode().recognised);
+}
+
 TEST(TritonSource, ParametersWithoutNamesOrOfOtherSizesAreRefused) {
   const std::string unnamed = "tt.func public @k(%arg0: !tt.ptr<f32> loc(\"a.py\":1:0)) {\n";
   EXPECT_FALSE(read_triton_source(unnamed, "k", {8}));

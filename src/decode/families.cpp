@@ -27,7 +27,7 @@ constexpr Prepare families[] = {
 
 // Kernels in Triton whose work follows from data that lies on the device: read off their code they
 // would seem to do nothing.
-constexpr Prepare steered[] = {prepare_fused_experts, prepare_triton_attention};
+constexpr Prepare steered[] = {prepare_fused_experts, prepare_matmul_ogs, prepare_triton_attention};
 
 // Only where the name lists exactly the parameters the code has.
 std::vector<bool> read_only(const Kernel& kernel, const Name& name) {

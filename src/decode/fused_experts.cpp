@@ -149,13 +149,15 @@ class FusedExperts : public Decoder {
 
 }  // namespace
 
-Made prepare_fused_experts(const Kernel& kernel, const Name&) {
+Made prepare_fused_experts(const Kernel& kernel, const Name& name) {
   const bool grouped_scales = kernel.mangled == "fused_moe_kernel_gptq_awq";
   if (kernel.mangled != "fused_moe_kernel" && !grouped_scales) return nullptr;
   auto source = triton_source(kernel);
-  if (!source) return nullptr;
-  for (std::string_view needed : {"a_ptr", "b_ptr", "c_ptr", "expert_ids_ptr", "stride_be"})
-    if (!source->has(needed)) return nullptr;
+  auto lacks = [&](std::string_view needed) { return !source->has(needed); };
+  constexpr std::string_view all[] = {"a_ptr", "b_ptr", "c_ptr", "expert_ids_ptr", "stride_be"};
+  // Read off its code it would seem to be next to no work.
+  if (!source || std::any_of(std::begin(all), std::end(all), lacks))
+    return prepare_unknown(kernel, name);
   auto d = std::make_unique<FusedExperts>();
   d->grouped_scales = grouped_scales;
   d->top = divisor_of_rows(source->text), d->block = rows_of_block(source->text);

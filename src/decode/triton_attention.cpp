@@ -164,16 +164,16 @@ class TritonAttention : public Decoder {
 
 }  // namespace
 
-Made prepare_triton_attention(const Kernel& kernel, const Name&) {
+Made prepare_triton_attention(const Kernel& kernel, const Name& name) {
   const bool unified = starts_with(kernel.mangled, "kernel_unified_attention");
   const bool stage =
       kernel.mangled == "_fwd_grouped_kernel_stage1" || kernel.mangled == "_fwd_kernel_stage1";
   if (!unified && !stage) return nullptr;
   auto source = triton_source(kernel);
-  if (!source) return nullptr;
-  if (unified ? !source->has("query_start_len_ptr") || !source->has("seq_lens_ptr")
-              : !source->has("Att_Out") || !(source->has("B_Seqlen") || source->has("kv_indptr")))
-    return nullptr;
+  auto has = [&](std::string_view parameter) { return source->has(parameter); };
+  if (!source || !(unified ? has("query_start_len_ptr") && has("seq_lens_ptr")
+                           : has("Att_Out") && (has("B_Seqlen") || has("kv_indptr"))))
+    return prepare_unknown(kernel, name);
   auto d = std::make_unique<TritonAttention>();
   d->unified = unified;
   if (unified) {
