@@ -93,7 +93,11 @@ std::vector<Given> fused(std::uint64_t n, std::uint64_t k, std::uint64_t rows,
 const std::string divides =
     "    %cst_5 = arith.constant dense<8> : tensor<64x1xi64> loc(#loc1)\n"
     "    %x = tt.splat %sorted_token_ids_ptr : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>> loc(#loc)\n"
-    "    %a_ptrs = arith.divsi %offs_token, %cst_5 : tensor<64x1xi64> loc(#loc2)\n";
+    "    %a_ptrs_50 = arith.divsi %a_ptrs, %cst_5 : tensor<64x1xi64> loc(#loc2)\n";
+// Where the scale of a column lies.
+const std::string divides_columns =
+    "    %cst_6 = arith.constant dense<128> : tensor<128xi64> loc(#loc1)\n"
+    "    %offs_bsn = arith.divsi %offs_bn_47, %cst_6 : tensor<128xi64> loc(#loc3)\n";
 
 // Two tokens and eight of 128 experts each: the weights of those that are hit are read.
 TEST_F(Experts, OfVllmAreAProductOverThoseThatAreHit) {
@@ -147,8 +151,14 @@ TEST_F(Experts, ScalesOfFp8InBlocksAreToldByTheirStride) {
   given.push_back({"stride_bse", "i32", 12 * 16});
   given.push_back({"stride_bsn", "i32", 16});
   allocations[weights_at] = std::uint64_t{128} * 1536 * 2048;
-  const auto work = std::get<Gemm>(
-      TritonLaunch("fused_moe_kernel", given, divides, {192, 1, 1}).decode().op.work);
+  const auto work =
+      std::get<Gemm>(TritonLaunch("fused_moe_kernel", given, divides + divides_columns, {192, 1, 1})
+                         .decode()
+                         .op.work);
+  const auto back = std::get<Gemm>(
+      TritonLaunch("fused_moe_kernel", given, divides_columns, {192, 1, 1}).decode().op.work);
+  EXPECT_EQ(back.part, ExpertsPart::second);
+  EXPECT_EQ(back.top, 8);
   EXPECT_EQ(work.scale_block, 128);
   EXPECT_EQ(work.b, DType::f8e4m3);
   EXPECT_EQ(work.d, DType::bf16);

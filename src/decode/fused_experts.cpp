@@ -16,14 +16,16 @@
 namespace maya::decode {
 namespace {
 
-// The rows of a token's experts read the same row: tokens are numbers of rows divided by `top`, a
-// constant of the code. Of the other product 1, where no division is left.
+// The rows of a token's experts read the same row: in their addresses, numbers of rows are divided
+// by how many there are, a constant of the code. In the product back nothing is left to divide.
+// Scales by blocks divide too, elsewhere.
 std::int64_t divisor_of_rows(std::string_view text) {
-  constexpr std::string_view divide = " = arith.divsi %";
-  for (std::size_t at = text.find(divide); at != text.npos; at = text.find(divide, at + 1)) {
+  constexpr std::string_view result = "    %a_ptrs", divide = " = arith.divsi %";
+  for (std::size_t at = text.find(result); at != text.npos; at = text.find(result, at + 1)) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
     const std::size_t comma = line.find(", %"), colon = line.find(" : tensor<");
-    if (comma == line.npos || colon == line.npos || colon < comma) continue;
+    if (!contains(line, divide) || comma == line.npos || colon == line.npos || colon < comma)
+      continue;
     const std::string constant =
         std::string(line.substr(comma + 2, colon - comma - 2)) + " = arith.constant dense<";
     const std::size_t value = text.find(constant);
