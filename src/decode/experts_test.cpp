@@ -381,5 +381,22 @@ TEST(Routers, SayHowManyExpertsThereAre) {
   EXPECT_EQ(last_router().top, 6);
 }
 
+TEST(Routers, ScoresAreAProductThatWritesNothingElse) {
+  const std::uint64_t p = tokens_at;
+  const Decoded d = decode(
+      "void gpt_oss_router_gemm_kernel<16, 16, 8, 64, 16, 4, false>(__nv_bfloat16*, "
+      "__nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*, int, int, int, CUtensorMap_st, "
+      "CUtensorMap_st, Profile*)",
+      {{8, out_at}, {8, p}, {8, p}, {8, p}, {4, 128}, {4, 8}, {4, 2880}, {8, 0}, {8, 0}, {8, p}});
+  ASSERT_TRUE(d.recognised);
+  const auto work = std::get<Gemm>(d.op.work);
+  EXPECT_EQ(work.m, 128);
+  EXPECT_EQ(work.n, 8);
+  EXPECT_EQ(work.k, 2880);
+  ASSERT_EQ(d.accesses.size(), 1u);
+  EXPECT_EQ(d.accesses[0].address, out_at);
+  EXPECT_EQ(d.accesses[0].bytes, 128u * 8 * 2);
+}
+
 }  // namespace
 }  // namespace maya::decode

@@ -63,6 +63,8 @@ class Flash3 : public Decoder {
     work.short_batch = s[6], work.short_q = s[7], work.short_k = s[8];
     work.dtype = dtype;
     work.causal = causal;
+    if (const std::int32_t place = lists_at_.load(std::memory_order_relaxed); place >= 0)
+      look_back(a, static_cast<std::size_t>(place), work.causal, work.window);
     work.varlen = varlen;
     work.kernel = AttentionKernel::flash3;
     work.direction = backward ? Direction::backward : Direction::forward;
@@ -148,6 +150,18 @@ class Flash3 : public Decoder {
     return false;
   }
 
+  // In front of the lists: how many keys a query sees on its left and on its right (-1: all), then
+  // the size of a chunk and its divisor. The kernel for windows also serves causal ones.
+  void look_back(const Arguments& a, std::size_t lists, bool& masked, std::int64_t& window) const {
+    constexpr std::size_t back = 20;
+    if (!local || backward || lists < back) return;
+    const auto left = a.at<std::int32_t>(0, lists - back);
+    const auto right = a.at<std::int32_t>(0, lists - back + 4);
+    constexpr std::int32_t most = 1 << 24;
+    if (left < 0 || left > most || right < 0 || right > most) return;
+    masked = right == 0, window = std::int64_t{left} + right + 1;
+  }
+
   bool lengths_at(const Arguments& a, std::size_t at, bool padded, std::int64_t* s) const {
     const Launch& launch = a.launch();
     const std::uint64_t starts_at = a.pointer(0, at), keys_at = a.pointer(0, at + 32);
@@ -157,7 +171,10 @@ class Flash3 : public Decoder {
     const auto* starts = static_cast<const std::int32_t*>(launch.known(starts_at, (count + 1) * 4));
     const auto* keys = static_cast<const std::int32_t*>(launch.known(keys_at, count * 4));
     if (starts == nullptr || keys == nullptr) return false;
-    const auto lengths = typical_lengths(starts, keys, batch, causal);
+    bool masked = causal;
+    std::int64_t window = 0;
+    look_back(a, at, masked, window);
+    const auto lengths = typical_lengths(starts, keys, batch, masked);
     if (!lengths) return false;
     s[0] = lengths->seq_q, s[3] = lengths->batch, s[4] = lengths->seq_k;
     s[6] = lengths->short_batch, s[7] = lengths->short_q, s[8] = lengths->short_k;

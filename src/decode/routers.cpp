@@ -51,9 +51,33 @@ Made router(const Kernel& kernel, const Name& name, const Place& place) {
   });
 }
 
+// The scores themselves, of few tokens: router_gemm_kernel_…<T, threads, width, tokens, experts,
+// hidden>(scores, tokens, weights) and gpt_oss_router_gemm_kernel(scores, weights, tokens, bias,
+// int experts, tokens, hidden, …).
+Made scores(const Kernel& kernel, const Name& name, bool in_template) {
+  const auto ints = positions(name, "int");
+  if (!in_template && ints.size() < 3) return nullptr;
+  const std::int64_t tokens = template_number(name, 3), experts = template_number(name, 4),
+                     hidden = template_number(name, 5);
+  const DType out = contains(name.leaf, "float") ? DType::f32 : DType::bf16;
+  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+    Gemm work;
+    work.m = in_template ? experts : a.integer(ints[0]);
+    work.n = in_template ? tokens : a.integer(ints[1]);
+    work.k = in_template ? hidden : a.integer(ints[2]);
+    work.a = work.b = work.compute = DType::bf16, work.d = out;
+    work.transpose_a = true;
+    note_router({work.m, 0});
+    write(d, a.pointer(0), work.m * work.n * whole_bytes(out));
+    d.op.work = work;
+  });
+}
+
 }  // namespace
 
 Made prepare_routers(const Kernel& kernel, const Name& name) {
+  if (name.leaf == "gpt_oss_router_gemm_kernel") return scores(kernel, name, false);
+  if (starts_with(name.leaf, "router_gemm_kernel_")) return scores(kernel, name, true);
   for (const Place& place : places)
     if (starts_with(name.leaf, place.leaf)) return router(kernel, name, place);
   return nullptr;
