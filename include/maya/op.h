@@ -54,6 +54,9 @@ enum class CollectiveKind : std::uint8_t {
 enum class ReduceOp : std::uint8_t { sum, product, max, min, average, other };
 // Whose kernels: NCCL's, or the all-reduce of an inference engine's own.
 enum class CollectiveLibrary : std::uint8_t { nccl, vllm, sglang, trtllm };
+// Which product of a layer of experts: of the tokens with the matrices that lead inside (up, and
+// gate), or back.
+enum class ExpertsPart : std::uint8_t { unknown, first, second };
 
 // D[m×n] = op(A)[m×k] · op(B)[k×n], column-major as BLAS sees it, `batch` times.
 struct Gemm {
@@ -66,12 +69,21 @@ struct Gemm {
   bool accumulate{};  // beta != 0: D is read too
   std::int64_t lda{}, ldb{}, ldd{};
   std::int64_t groups{1};  // of a grouped GEMM; m is the sum over the groups
+  // A product of a mixture of experts, launched by itself: how many experts lie on this rank (0: it
+  // is none), of which `groups` get any of the m rows; how many experts a token is given to; over
+  // how many ranks the experts are divided. a: tokens, b: weights.
+  std::int64_t experts{}, top{1}, ranks{1};
+  ExpertsPart part{};
+  bool dealt{};                // which rows go to which expert was known, not assumed
+  std::int64_t scale_block{};  // weights along k that share a scale; 0: all of a row or more
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("m", s.m), f("n", s.n), f("k", s.k), f("batch", s.batch), f("a", s.a), f("b", s.b);
     f("d", s.d), f("compute", s.compute), f("transpose_a", s.transpose_a);
     f("transpose_b", s.transpose_b), f("epilogue", s.epilogue), f("accumulate", s.accumulate);
     f("lda", s.lda), f("ldb", s.ldb), f("ldd", s.ldd), f("groups", s.groups);
+    f("experts", s.experts), f("top", s.top), f("ranks", s.ranks), f("part", s.part);
+    f("dealt", s.dealt), f("scale_block", s.scale_block);
   }
 };
 

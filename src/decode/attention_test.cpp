@@ -129,6 +129,15 @@ TEST(Attention, Flash3CountsTheKeysInUseOfPages) {
       "cutlass::arch::Sm90, true, false, false, true, true, false> > > >(Params)";
   Call call(name);
   expect_the_three(call.raw(p).values(lengths).grid(132).work<Attention>());
+  // The kernel for windows has their sizes in front of the lists.
+  std::vector<std::byte> windowed = p;
+  put(windowed, 580, std::int32_t{127}), put(windowed, 584, std::int32_t{0});
+  std::string local = name;
+  local.replace(local.find("true, false, false, true, true"), 11, "false, true");
+  Call window(local);
+  const auto w = window.raw(windowed).values(lengths).grid(132).work<Attention>();
+  EXPECT_EQ(w.window, 128);
+  EXPECT_TRUE(w.causal);
   // Without their values nobody knows how long the contexts are, and that is said.
   Call blind(name);
   EXPECT_FALSE(blind.raw(p).grid(132).decode().recognised);

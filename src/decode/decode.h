@@ -31,6 +31,7 @@ struct Kernel {
   std::string_view ptx;    // PTX text when the module carries it, else empty
   std::string_view image;  // the cubin, when it was loaded by itself (Triton): its PTX is looked
                            // for in Triton's cache
+  std::string_view ttir;   // Triton's intermediate code, else it is looked for there too
   int capability{80};      // of the emulated GPU: 80, 90, …
   std::vector<bool> read_only;  // filled by prepare(): parameters whose types promise not to write
 };

@@ -146,10 +146,6 @@ Made prepare_engine(const Kernel& kernel, const Name& name) {
   if (leaf == "concat_and_cache_mla_kernel")
     return cache_write(kernel, name, in, template_dtype(name, 1, in), 4, 5, true);
   if (starts_with(leaf, "merge_attn_states")) return merge(kernel, name, in, out);
-  if (starts_with(leaf, "moe_align_block_size") || starts_with(leaf, "count_and_sort_expert") ||
-      starts_with(leaf, "topkGating") || starts_with(leaf, "grouped_topk") ||
-      starts_with(leaf, "shuffleInputRows"))
-    return bookkeeping(kernel, name);
   if (leaf == "moe_sum_kernel") return expert_sum(kernel, name, in);
   if (starts_with(leaf, "masked_")) return nullptr;  // how many rows count is in memory
   if (contains(leaf, "_and_mul")) return row(kernel, name, in, out, 2, 8);

@@ -254,31 +254,5 @@ TEST(Engine, NormsOfTheCuteDslAreReadOffTheirNames) {
   EXPECT_TRUE(work.fused_add);
 }
 
-// Two tokens and eight experts each of 128: their weights are read, not all of them.
-TEST(Engine, ExpertsOfVllmAreAProductOverThoseThatAreHit) {
-  Kernel kernel;
-  kernel.mangled = kernel.demangled = "fused_moe_kernel";
-  std::uint64_t address = 0x7f0000000000;
-  std::int32_t numbers[] = {1536, 2048, 16 * 16, 16, 2048, 1536 * 2048, 2048, 1536};
-  std::vector<void*> arguments(7, &address);
-  for (std::int32_t& number : numbers) arguments.push_back(&number);
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    kernel.parameter_sizes.push_back(i < 7 ? 8 : 4);
-    kernel.parameter_offsets.push_back(static_cast<std::uint16_t>(8 * i));
-  }
-  auto extent = [](std::uint64_t) { return std::uint64_t{128} * 1536 * 2048 * 2; };
-  Launch launch{&kernel, {{192, 1, 1}, {128, 1, 1}}, arguments.data(), extent, nullptr};
-  auto decoder = prepare(kernel);
-  const Decoded d = decoder->decode(launch);
-  EXPECT_TRUE(d.recognised);
-  const auto work = std::get<Gemm>(d.op.work);
-  EXPECT_EQ(work.m, 16);
-  EXPECT_EQ(work.n, 1536);
-  EXPECT_EQ(work.k, 2048);
-  EXPECT_EQ(work.groups, 15);
-  numbers[5] = 7;  // not such a kernel after all
-  EXPECT_FALSE(decoder->decode(launch).recognised);
-}
-
 }  // namespace
 }  // namespace maya::decode

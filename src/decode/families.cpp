@@ -9,14 +9,25 @@ namespace maya::decode {
 namespace {
 
 constexpr Prepare families[] = {
-    prepare_elementwise, prepare_reduce,        prepare_multi_tensor, prepare_softmax,
-    prepare_norm,        prepare_flash2,        prepare_flash3,       prepare_memory_efficient,
-    prepare_copy,        prepare_index,         prepare_embedding,    prepare_loss,
-    prepare_random,      prepare_sort,          prepare_scan,         prepare_cub,
-    prepare_pool,        prepare_grouped,       prepare_gemm,         prepare_package,
-    prepare_engine,      prepare_peer_reduce,   prepare_flashinfer,   prepare_sglang,
-    prepare_signature,   prepare_fused_experts, prepare_triton,
+    prepare_elementwise,  prepare_reduce,
+    prepare_multi_tensor, prepare_softmax,
+    prepare_norm,         prepare_flash2,
+    prepare_flash3,       prepare_memory_efficient,
+    prepare_copy,         prepare_index,
+    prepare_embedding,    prepare_loss,
+    prepare_random,       prepare_sort,
+    prepare_scan,         prepare_cub,
+    prepare_pool,         prepare_grouped,
+    prepare_gemm,         prepare_package,
+    prepare_engine,       prepare_peer_reduce,
+    prepare_flashinfer,   prepare_sglang,
+    prepare_routers,      prepare_expert_products,
+    prepare_signature,    prepare_triton,
 };
+
+// Kernels in Triton whose work follows from data that lies on the device: read off their code they
+// would seem to do nothing.
+constexpr Prepare steered[] = {prepare_fused_experts, prepare_matmul_ogs, prepare_triton_attention};
 
 // Only where the name lists exactly the parameters the code has.
 std::vector<bool> read_only(const Kernel& kernel, const Name& name) {
@@ -69,7 +80,10 @@ std::unique_ptr<Decoder> prepare(Kernel& kernel) {
   // Names of generated kernels list what was fused (…_cat_mm_transpose_view_21): the code itself
   // knows better than any family that looks for such words.
   bool generated = kernel.mangled.rfind("_Z", 0) != 0;
-  if (source.is ? !source.stands_for.empty() : !(generated && ask(prepare_triton)))
+  auto read_off = [&] {
+    return std::any_of(std::begin(steered), std::end(steered), ask) || ask(prepare_triton);
+  };
+  if (source.is ? !source.stands_for.empty() : !(generated && read_off()))
     std::any_of(std::begin(families), std::end(families), ask);
   if (!made) made = prepare_unknown(kernel, name);
   if (auto told = made->read_only(); !told.empty()) kernel.read_only = std::move(told);

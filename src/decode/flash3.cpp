@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "decode/lengths.h"
@@ -158,29 +159,34 @@ class Flash3 : public Decoder {
   }
 
   // Two numbers, and what stands around them. Backward: the scale, and the scale for powers of two,
-  // before them. Forward, behind them: in newer versions a divisor of three words for chunks (0, or
-  // 1 for none), in older ones one word or nothing; then the number of splits, and from the next
-  // multiple of eight on the place of each batch in the cache and the lists of lengths.
+  // before them. Forward: the lists of lengths behind them, and in between, by version, a divisor
+  // for chunks of three words (0, or 1 for none), the number of splits, the list of places in the
+  // cache.
   bool is_window(const Arguments& a, std::size_t at, std::size_t total) const {
-    if (a.at<std::int32_t>(0, at) < 1 || a.at<std::int32_t>(0, at + 4) < 0) return false;
+    const auto word = [&](std::size_t i) { return a.at<std::int32_t>(0, at + 4 * i); };
+    if (word(0) < 1 || word(1) < 0) return false;
     if (backward) {
       const float scale = a.at<float>(0, at - 8), base_2 = a.at<float>(0, at - 4);
       return scale > 0 && scale < 64 && std::fabs(base_2 - scale * 1.442695f) < 0.01f * base_2;
     }
-    for (std::size_t words : {3, 1, 0}) {
-      const std::size_t splits = at + 8 + 4 * words, pointers = (splits + 4 + 7) / 8 * 8;
-      if (pointers + 48 > total) continue;
-      bool good = a.at<std::int32_t>(0, splits) >= 1 && a.at<std::int32_t>(0, splits) <= 256;
-      for (std::size_t i = 0; i < words && good; ++i) {
-        const std::int32_t word = a.at<std::int32_t>(0, at + 8 + 4 * i);
-        good = word == 0 || (i == 0 && word == 1);
-      }
-      bool any = false;
-      for (std::size_t i = 0; i < 6 && good; ++i) {
-        const std::uint64_t pointer = a.pointer(0, pointers + 8 * i);
-        good = pointer == 0 || (pointer > 0xffff && pointer < std::uint64_t{1} << 48);
-        any |= pointer != 0;
-      }
+    const auto address = [&](std::size_t i) {
+      const std::uint64_t pointer = a.pointer(0, at + 4 * i);
+      return pointer == 0 || (pointer > 0xffff && pointer < std::uint64_t{1} << 48);
+    };
+    const bool no_chunks = (word(2) == 0 || word(2) == 1) && word(3) == 0 && word(4) == 0;
+    const auto splits = [&](std::size_t i) { return word(i) >= 1 && word(i) <= 256; };
+    // Words from the window to the lists, and whether what is between them can be that.
+    const std::pair<std::size_t, bool> versions[] = {
+        {9, no_chunks && splits(5) && address(7)},
+        {7, splits(3) && address(5)},
+        {5, no_chunks || (splits(2) && address(3))},
+    };
+    for (const auto& [lists, between] : versions) {
+      const std::size_t begin = at + 4 * lists;
+      if (!between || begin % 8 != 0 || begin + 40 > total) continue;
+      bool good = true, any = false;
+      for (std::size_t i = 0; i < 5; ++i)
+        good &= address(lists + 2 * i), any |= a.pointer(0, begin + 8 * i) != 0;
       if (good && any == varlen) return true;
     }
     return false;

@@ -146,25 +146,29 @@ TEST(TritonCache, FindsThePtxByTheCubinsBytes) {
     std::ofstream(root + "/" + hash + "/kernel.ptx") << "ptx of " << hash;
   }
   setenv("TRITON_CACHE_DIR", root.c_str(), 1);
-  auto found = find_triton_ptx("kernel",
-                               "\x7f"
-                               "ELF of BBBB");
+  auto found = find_triton_file("kernel",
+                                "\x7f"
+                                "ELF of BBBB",
+                                ".ptx");
   ASSERT_TRUE(found);
   EXPECT_EQ(*found, "ptx of BBBB");
-  EXPECT_FALSE(find_triton_ptx("kernel",
-                               "\x7f"
-                               "ELF of CCCC"));
-  EXPECT_FALSE(find_triton_ptx("other",
-                               "\x7f"
-                               "ELF of BBBB"));
+  EXPECT_FALSE(find_triton_file("kernel",
+                                "\x7f"
+                                "ELF of CCCC",
+                                ".ptx"));
+  EXPECT_FALSE(find_triton_file("other",
+                                "\x7f"
+                                "ELF of BBBB",
+                                ".ptx"));
   // Compiled later: found on the next miss.
   std::filesystem::create_directories(root + "/DDDD");
   std::ofstream(root + "/DDDD/late.cubin") << "\x7f"
                                            << "ELF";
   std::ofstream(root + "/DDDD/late.ptx") << "late";
-  EXPECT_TRUE(find_triton_ptx("late",
-                              "\x7f"
-                              "ELF"));
+  EXPECT_TRUE(find_triton_file("late",
+                               "\x7f"
+                               "ELF",
+                               ".ptx"));
   unsetenv("TRITON_CACHE_DIR");
   std::filesystem::remove_all(root);
 }

@@ -175,7 +175,7 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
   std::string_view text = kernel.ptx;
   if (text.empty() && !kernel.image.empty()) {
     if (const char* run = std::getenv("MAYA_RUN_DIR")) kept = find_assembled(run, kernel.image);
-    if (!kept) kept = find_triton_ptx(kernel.mangled, kernel.image);
+    if (!kept) kept = find_triton_file(kernel.mangled, kernel.image, ".ptx");
     if (kept) text = *kept;
   }
   if (!text.empty()) {

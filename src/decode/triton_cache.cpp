@@ -58,11 +58,12 @@ bool read_file(const std::string& path, std::string& out) {
   return true;
 }
 
-// Kernel name → folders that hold a cubin of it. Folders are read once; new ones are looked for on
-// a miss.
+// Paths of cubins without their endings, by the name of the file: the kernel's, or the beginning of
+// it where the kernel names itself after its constants (_matmul_ogs_NNT_bf16…). Folders are read
+// once; new ones are looked for on a miss.
 class Index {
  public:
-  std::vector<std::string> folders(const std::string& kernel, bool refresh) {
+  std::vector<std::string> paths(const std::string& kernel, bool refresh) {
     if (refresh)
       for (const std::string& root : roots())
         for (const std::string& entry : entries(root)) {
@@ -74,31 +75,35 @@ class Index {
             if (file.size() <= ending.size() ||
                 file.compare(file.size() - ending.size(), ending.size(), ending) != 0)
               continue;
-            folders_[file.substr(0, file.size() - ending.size())].push_back(folder);
+            const std::string name = file.substr(0, file.size() - ending.size());
+            paths_[name].push_back(folder + "/" + name);
             complete = true;
           }
           if (!complete) seen_.erase(folder);  // still being written, or no kernel
         }
-    auto it = folders_.find(kernel);
-    return it == folders_.end() ? std::vector<std::string>() : it->second;
+    if (auto it = paths_.find(kernel); it != paths_.end()) return it->second;
+    std::vector<std::string> out;
+    for (const auto& [name, paths] : paths_)
+      if (kernel.compare(0, name.size(), name) == 0)
+        out.insert(out.end(), paths.begin(), paths.end());
+    return out;
   }
 
  private:
   std::unordered_set<std::string> seen_;
-  std::unordered_map<std::string, std::vector<std::string>> folders_;
+  std::unordered_map<std::string, std::vector<std::string>> paths_;
 };
 
 }  // namespace
 
-std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel,
-                                                   std::string_view cubin) {
+std::shared_ptr<const std::string> find_triton_file(std::string_view kernel, std::string_view cubin,
+                                                    std::string_view ending) {
   static auto* index = new Index;
   static auto* mutex = new std::mutex;
   std::lock_guard guard(*mutex);
   std::string name(kernel);
   for (bool refresh : {false, true}) {
-    for (const std::string& folder : index->folders(name, refresh)) {
-      std::string path = folder + "/" + name;
+    for (const std::string& path : index->paths(name, refresh)) {
       struct stat status {};
       if (stat((path + ".cubin").c_str(), &status) != 0) continue;
       // The image in memory may be followed by padding; the file never is longer.
@@ -109,7 +114,7 @@ std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel,
       std::size_t common = std::min(bytes.size(), cubin.size());
       if (std::string_view(bytes).substr(0, common) != cubin.substr(0, common)) continue;
       auto text = std::make_shared<std::string>();
-      if (read_file(path + ".ptx", *text)) return text;
+      if (read_file(path + std::string(ending), *text)) return text;
     }
   }
   return nullptr;

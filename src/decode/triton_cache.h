@@ -1,5 +1,5 @@
-// Triton keeps what it compiled: <cache>/<hash>/<kernel>.cubin with <kernel>.ptx beside it. The
-// driver is only given the cubin, so the PTX is found by the cubin's own bytes.
+// Triton keeps what it compiled: <cache>/<hash>/<kernel>.cubin with <kernel>.ptx and <kernel>.ttir
+// beside it. The driver is only given the cubin, so these are found by the cubin's own bytes.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace maya::decode {
 
-// Null when no cache holds this cubin.
-std::shared_ptr<const std::string> find_triton_ptx(std::string_view kernel, std::string_view cubin);
+// The file of that ending (".ptx") beside this cubin; null when no cache holds it.
+std::shared_ptr<const std::string> find_triton_file(std::string_view kernel, std::string_view cubin,
+                                                    std::string_view ending);
 
 }  // namespace maya::decode

@@ -24,6 +24,7 @@ constexpr ExpertsKernel experts_kernel(std::string_view source) {
       {"marlin", ExpertsKernel::marlin},         {"modular", ExpertsKernel::modular},
       {"monolithic", ExpertsKernel::monolithic}, {"cutlass", ExpertsKernel::cutlass},
       {"nongated", ExpertsKernel::cutlass},      {"trtllm", ExpertsKernel::trtllm},
+      {"matmul_ogs", ExpertsKernel::monolithic},  // what the tables call so where it is Triton's
       {"triton", ExpertsKernel::triton},         {"fused_moe", ExpertsKernel::triton}};
   for (const auto& [part, kind] : parts)
     if (source.find(part) != source.npos) return kind;

@@ -205,6 +205,36 @@ TEST_P(Measured, ExpertsGrowWithTokensAndReadOnlyWhatIsHit) {
   EXPECT_LT(layer(1, "").ns, 0.5 * weights / gpu_.memory_gbps);
 }
 
+// The two products of a layer, as an engine launches them, with the kernels between them are about
+// the layer that the tables have; and one reads what it must.
+TEST_P(Measured, LaunchedProductsOfExpertsAddUpToTheirLayer) {
+  for (std::int64_t tokens : {1, 4, 16, 128, 2048}) {
+    const double all = 128 * (1 - std::pow(1 - 8 / 128., static_cast<double>(tokens)));
+    const std::int64_t hit = std::min(std::llround(all), static_cast<long long>(128));
+    auto product = [&](std::string_view sizes) {
+      Op op;
+      op.name = "fused_moe_kernel";
+      op.work = *parse_work("gemm m=" + std::to_string(tokens * 8) + " " + std::string(sizes) +
+                            " groups=" + std::to_string(hit) +
+                            " experts=128 top=8 a=bf16 b=bf16 d=bf16 compute=bf16");
+      return (*estimator_)(op).ns;
+    };
+    Op layer;
+    layer.work = *parse_work("gemm m=" + std::to_string(tokens * 8) +
+                             " n=4608 k=4096 groups=128 a=bf16 b=bf16 d=bf16 compute=bf16");
+    layer.name = "any::moe tokens=" + std::to_string(tokens) +
+                 " experts=128 top=8 matrices=3 skew=-1 kernel=fused_moe_kernel";
+    const double first = product("n=3072 k=4096 part=first");
+    const double second = product("n=4096 k=1536 part=second");
+    const double whole = (*estimator_)(layer).ns;
+    EXPECT_LT(first + second, 1.02 * whole) << tokens;
+    EXPECT_GT(first + second, 0.5 * whole) << tokens;
+    EXPECT_NEAR(first / second, 2, 0.2) << tokens;
+    const double weights = static_cast<double>(hit) * 3072 * 4096 * 2;
+    EXPECT_GE(first, 0.999 * weights / gpu_.memory_gbps) << tokens;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gpus, Measured,
                          testing::Values("a100-80gb-sxm", "h100-sxm", "h200-sxm", "b200-sxm",
                                          "b300-sxm", "gb200", "gb300", "l40s",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimate/experts_product.h"
 #include "estimate/features.h"
 #include "estimate/power.h"
 
@@ -172,6 +173,21 @@ Models::Raw Models::experts(const Op& op, const Gemm& work) const {
   Question question;
   if (!ask(chip_, op, question)) return gemm(work);
   return {question.base_ns / experts_efficiency_, &experts_};
+}
+
+Estimate Models::experts_product(const Op& op, const Gemm& work) const {
+  const ExpertsLayer layer = layer_of(op, work);
+  Estimate e = evaluate(layer.layer);
+  double around = 0;
+  for (const Op& pass : layer.around) around += evaluate(pass).ns;
+  // The products are most of any layer; and nothing is faster than its weights can be read.
+  constexpr double most_around = 0.5;
+  const double weights = d(work.groups) * d(work.n) * d(work.k) * bytes(work.b);
+  const double ns = std::max({layer.share * std::max(e.ns - around, (1 - most_around) * e.ns),
+                              weights / chip_.dram, flops(work) / chip_.rate(work.compute)});
+  const double factor = e.ns > 0 ? ns / e.ns : 1;
+  e.ns = ns, e.low_ns *= factor, e.high_ns *= factor;
+  return e;
 }
 
 Models::Raw Models::conv(const Convolution& work) const {
@@ -374,6 +390,8 @@ Estimate Models::evaluate(const Op& op) const {
     }
   if (const auto* w = std::get_if<Attention>(&op.work); w && w->short_batch > 0)
     return mixed(op, *w);
+  if (const auto* w = std::get_if<Gemm>(&op.work); w && w->experts > 0)
+    return experts_product(op, *w);
   if (Estimate e; learned(op, e)) return e;
   const Raw answer = raw(op);
   Estimate e;

@@ -48,6 +48,8 @@ class Models {
   Raw gemm(const Gemm& work) const;
   // A layer of experts where no table has such: only the weights of experts that are hit are read.
   Raw experts(const Op& op, const Gemm& work) const;
+  // One of its products, launched by itself.
+  Estimate experts_product(const Op& op, const Gemm& work) const;
   Raw conv(const Convolution& work) const;
   Raw attention(const Attention& work) const;
   // Prompts and tokens in one launch.

@@ -163,7 +163,8 @@ bool ask_experts(const Chip& chip, const Op& op, const Gemm& w, const Scheme& sc
   const double top = named_number(op, "top", 1), tokens = named_number(op, "tokens", d(w.m));
   const double experts = named_number(op, "experts", local), skew = named_number(op, "skew", 0);
   const double ranks = std::max(1.0, experts / local);
-  const Routing routed = route(tokens, top, experts, ranks, skew);
+  Routing routed = route(tokens, top, experts, ranks, skew);
+  routed.hit = std::min(routed.rows, named_number(op, "hit", routed.hit));
   const double rows = routed.rows, hit = routed.hit, each = rows / hit;
   const double flops = 2 * rows * matrices * hidden * inner;
   const double weights = hit * matrices * hidden * inner * weight;
@@ -174,7 +175,8 @@ bool ask_experts(const Chip& chip, const Op& op, const Gemm& w, const Scheme& sc
   q.limit_ns = 2 * d(w.m) * d(w.n) * hidden / chip.rate(w.a);
   // Nothing that only says which model it is (hidden size, experts per token, gated or not): there
   // are twenty, and an unseen one would be taken for its neighbour.
-  q.add(l(tokens)), q.add(l(inner)), q.add(l(local)), q.add(l(ranks)), q.add(skew);
+  q.add(l(tokens)), q.add(l(inner)), q.add(l(local)), q.add(l(ranks));
+  q.add(std::max(0.0, skew));  // nobody measured what is equally likely; its loads are nearly even
   const std::string_view kernel = named_word(op, "kernel");
   if (kernel.empty()) q.unnamed = q.count;
   q.add(static_cast<double>(experts_kernel(kernel)));

@@ -16,11 +16,33 @@ Routing evenly(double tokens, double top, double local, double ranks) {
   return r;
 }
 
+// An expert is one of a token's with probability p: its rows are binomial, near enough to Poisson's
+// where p is small and to a normal distribution's where there are many.
+Routing at_random(double tokens, double top, double experts, double local) {
+  const double p = std::min(1.0, top / experts), mean = tokens * p;
+  const double deviation = std::sqrt(mean * (1 - p));
+  Routing r;
+  r.rows = std::max(1.0, tokens * p * local);
+  r.hit = std::clamp(local * (1 - std::pow(1 - p, tokens)), 1.0, r.rows);
+  r.most = std::clamp(std::ceil(mean + deviation * std::sqrt(2 * std::log(std::max(2.0, local)))),
+                      1.0, tokens);
+  // Pieces: as many as are started, the last one half full on average where there are several.
+  const double each = r.rows / r.hit;
+  for (std::size_t i = 0; i < r.tiles.size(); ++i) {
+    const double tile = Routing::kTiles[i];
+    const double more =
+        each > tile ? each / tile + 0.5 : 1 + std::max(0.0, (each + deviation - tile) / tile) / 2;
+    r.tiles[i] = r.hit * std::max(1.0, more);
+  }
+  return r;
+}
+
 }  // namespace
 
 Routing route(double tokens, double top, double experts, double ranks, double skew) {
   const double local = std::max(1.0, std::floor(experts / ranks)), all = tokens * top;
-  if (skew <= 0) return evenly(tokens, top, local, ranks);
+  if (skew < 0) return at_random(tokens, top, experts, local);
+  if (skew == 0) return evenly(tokens, top, local, ranks);
   // Loads lie between `low` and `high` before they are scaled to the tokens there are.
   const bool many = all > experts;
   const double low = many ? 1 : 0.01, high = many ? std::max(1.001, 0.8 * tokens) : 2;

@@ -14,9 +14,9 @@ struct Routing {
   std::array<double, 3> tiles{};
 };
 
-// `skew` 0: evenly. Else the loads of experts follow a power law of that exponent, as the
-// collectors of the measured tables draw them, and `ranks` is over how many the experts are
-// divided.
+// `skew` 0: evenly. Below 0: every expert is equally likely for each token. Else the loads of
+// experts follow a power law of that exponent, as the collectors of the measured tables draw them,
+// and `ranks` is over how many the experts are divided.
 Routing route(double tokens, double top, double experts, double ranks, double skew);
 
 }  // namespace maya::estimate

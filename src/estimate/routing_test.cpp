@@ -32,5 +32,21 @@ TEST(Routing, SkewLeavesExpertsEmptyAndLoadsTheBusiestRank) {
       }
 }
 
+// Two tokens with eight distinct experts of 128 each: the second one hits half an old one.
+TEST(Routing, EqualChancesLeaveSomeExpertsOfFewTokensEmpty) {
+  EXPECT_NEAR(route(1, 8, 128, 1, -1).hit, 8, 1e-9);
+  EXPECT_NEAR(route(2, 8, 128, 1, -1).hit, 15.5, 1e-9);
+  EXPECT_NEAR(route(16, 8, 128, 1, -1).hit, 82.4, 0.1);
+  EXPECT_NEAR(route(16, 8, 128, 4, -1).hit, 82.4 / 4, 0.1);
+  for (double tokens : {1.0, 8.0, 300.0, 16384.0}) {
+    const Routing even = route(tokens, 8, 128, 1, 0), r = route(tokens, 8, 128, 1, -1);
+    EXPECT_LE(r.hit, even.hit + 1e-9);
+    EXPECT_NEAR(r.rows, even.rows, 1e-6);
+    EXPECT_GE(r.most, even.most);
+    EXPECT_LE(r.most, tokens);
+    for (double pieces : r.tiles) EXPECT_GE(pieces, r.hit - 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace maya::estimate

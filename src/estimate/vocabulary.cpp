@@ -245,10 +245,12 @@ Result<Op> experts(std::string_view name, Keys& keys) {
   // A kernel, or the engine's name for one.
   const std::string kernel = r.word({"kernel", "kernel_source"}).value_or("");
   const int matrices = r.flag({"gated"}, kernel.find("nongated") == kernel.npos) ? 3 : 2;
-  // As the tables call it: balanced, power_law_1.2.
+  // As the tables call it: balanced, power_law_1.2. Or random: each expert is equally likely.
   std::string skew = "0";
-  if (auto d = r.word({"distribution"}); d && d->starts_with("power_law_"))
-    skew = d->substr(std::string_view("power_law_").size());
+  if (auto d = r.word({"distribution"}))
+    skew = d->starts_with("power_law_") ? d->substr(std::string_view("power_law_").size())
+           : *d == "random"             ? "-1"
+                                        : "0";
   Gemm g;
   g.groups = std::max<std::int64_t>(1, experts / ep);
   g.m = std::max<std::int64_t>(1, tokens * top / ep);

@@ -65,6 +65,10 @@ struct Names<CollectiveLibrary> {
   static constexpr std::array<std::string_view, 4> values{"nccl", "vllm", "sglang", "trtllm"};
 };
 template <>
+struct Names<ExpertsPart> {
+  static constexpr std::array<std::string_view, 3> values{"unknown", "first", "second"};
+};
+template <>
 struct Names<Loops> {
   static constexpr std::array<std::string_view, 3> values{"counted", "assumed", "unknown"};
 };
@@ -105,6 +109,7 @@ MAYA_ENUM(CopyDirection)
 MAYA_ENUM(CollectiveKind)
 MAYA_ENUM(ReduceOp)
 MAYA_ENUM(CollectiveLibrary)
+MAYA_ENUM(ExpertsPart)
 MAYA_ENUM(Loops)
 #undef MAYA_ENUM
 

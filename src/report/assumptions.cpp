@@ -42,6 +42,8 @@ std::string assumption_about(const Op& op) {
   if (const auto* triton = std::get_if<TritonKernel>(&op.work); triton && !triton->exact)
     return "compiled kernels whose loop bounds are not known do as much work as their grids "
            "suggest";
+  if (const auto* gemm = std::get_if<Gemm>(&op.work); gemm && gemm->experts > 0 && !gemm->dealt)
+    return "each expert of a mixture is equally likely to be chosen for a token";
   if (std::holds_alternative<OtherKernel>(op.work))
     return "kernels without a model access the memory of their arguments once";
   return "";

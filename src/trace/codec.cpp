@@ -27,6 +27,8 @@ constexpr std::uint64_t last_enumerator() {
   if constexpr (std::is_same_v<E, ReduceOp>) return static_cast<std::uint64_t>(ReduceOp::other);
   if constexpr (std::is_same_v<E, CollectiveLibrary>)
     return static_cast<std::uint64_t>(CollectiveLibrary::trtllm);
+  if constexpr (std::is_same_v<E, ExpertsPart>)
+    return static_cast<std::uint64_t>(ExpertsPart::second);
   if constexpr (std::is_same_v<E, Loops>) return static_cast<std::uint64_t>(Loops::unknown);
 }
 
