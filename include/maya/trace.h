@@ -88,6 +88,7 @@ enum Flag : std::uint8_t {
   legacy = 32,    // on the legacy default stream (stream 0), which synchronizes with all blocking
                   // streams
   threads_set = 64,  // host_gap: the program chose its number of threads (OMP_NUM_THREADS)
+  sleeps = 128,      // host_gap: after it the thread waited for another one
 };
 
 struct Record {

@@ -114,6 +114,7 @@ TEST_F(Clock, AThreadAtWorkIsWaitedFor) {
 TEST_F(Clock, WhoeverSpinsAsksAgainWhenTheDeviceIsDone) {
   start_arbiter();
   std::atomic<bool> joined{}, done{};
+  Place& place = join();  // before the worker: nobody can act later than this thread until it waits
   std::thread worker([&] {
     Place& place = join();
     joined = true;
@@ -122,7 +123,6 @@ TEST_F(Clock, WhoeverSpinsAsksAgainWhenTheDeviceIsDone) {
     domain_->leave(place);
   });
   while (!joined) system_call(SYS_sched_yield);
-  Place& place = join();
   int rounds = 0;
   while (!done) {
     const std::int64_t now = place.time.load();

@@ -196,7 +196,7 @@ Result<job::Job> collate(std::vector<trace::Recording> recordings, const Options
   }
   place_stand_ins(job, members);
   note_unrecorded_partners(job, members);
-  const char* host = options.settled ? "median" : "lowest";
+  const char* host = options.settled ? "mean" : "lowest";
   if (job.classes.size() < recordings.size())
     job.notes.push_back(
         job.classes.size() == 1

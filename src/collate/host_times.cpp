@@ -179,16 +179,18 @@ void leave_out_other_work(job::Job& job, const std::vector<const std::vector<Thr
       count, other.size(), count == 1 ? "it is" : "they are"));
 }
 
-// Reduces the host time of an interval to `ns`, each record by the same factor. The rounding error
-// is added to the call.
-void shrink(std::vector<Record>& records, const Thread& thread, const CallInterval& interval,
+// Makes the host time of an interval `ns`, each record's by the same factor. The rounding error is
+// added to the call.
+void settle(std::vector<Record>& records, const Thread& thread, const CallInterval& interval,
             std::uint64_t ns) {
-  if (interval.ns <= ns) return;
-  const double share = static_cast<double>(ns) / static_cast<double>(interval.ns);
+  const double share =
+      static_cast<double>(ns) / static_cast<double>(std::max<std::uint64_t>(interval.ns, 1));
   std::uint64_t given = 0;
   for (std::uint32_t i = interval.begin; i + 1 < interval.end; ++i) {
     Record& r = records[thread.records[i]];
-    auto scaled = [&](std::uint32_t value) { return static_cast<std::uint32_t>(value * share); };
+    auto scaled = [&](std::uint32_t value) {
+      return static_cast<std::uint32_t>(std::min(value * share, double{UINT32_MAX}));
+    };
     r.host_ns = scaled(r.host_ns);
     if (r.kind == Kind::host_gap) r.value = scaled(r.value);
     given += host_ns(r);
@@ -197,16 +199,41 @@ void shrink(std::vector<Record>& records, const Thread& thread, const CallInterv
       static_cast<std::uint32_t>(std::min<std::uint64_t>(ns - std::min(ns, given), UINT32_MAX));
 }
 
-// Which of the times counts, once they are sorted up to there.
+// Which host time counts, of those that the same call took.
 class Counts {
  public:
-  explicit Counts(bool settled) : part_(settled ? 2 : 8) {}
-  std::vector<std::uint64_t>::iterator operator()(std::vector<std::uint64_t>& times) const {
-    return times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / part_);
+  explicit Counts(bool settled) : settled_(settled) {}
+  // What becomes of one of them: disturbances only ever add.
+  std::uint64_t changed(std::uint64_t from, std::uint64_t to) const {
+    return settled_ ? to : std::min(from, to);
+  }
+  // Reorders `times`.
+  std::uint64_t operator()(std::vector<std::uint64_t>& times) const {
+    return settled_ ? mean_of_usual(times) : lower_eighth(times);
   }
 
  private:
-  std::size_t part_;
+  static std::uint64_t at(std::vector<std::uint64_t>& times, std::size_t place) {
+    const auto found = times.begin() + static_cast<std::ptrdiff_t>(place);
+    std::nth_element(times.begin(), found, times.end());
+    return *found;
+  }
+  static std::uint64_t lower_eighth(std::vector<std::uint64_t>& times) {
+    return at(times, (times.size() - 1) / 8);
+  }
+  // The program saw the sum of these times step by step, so their mean has to come out, and a
+  // median would not do: they are skewed. A long stretch that the clock left as it was is not part
+  // of it (session/settled_time.h).
+  static std::uint64_t mean_of_usual(std::vector<std::uint64_t>& times) {
+    constexpr std::uint64_t long_ns = 5'000'000;
+    const std::uint64_t longest = std::max(long_ns, 2 * at(times, (times.size() - 1) / 2));
+    std::uint64_t sum = 0, count = 0;
+    for (const std::uint64_t ns : times)
+      if (ns <= longest) sum += ns, ++count;
+    return (sum + count / 2) / count;
+  }
+
+  bool settled_;
 };
 
 }  // namespace
@@ -276,25 +303,26 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool sett
   each_of_one_step([&](std::size_t thread, const Alike::Owner&, const CallInterval& interval) {
     places[thread][interval.around].push_back(interval.ns);
   });
+  // Zero: too few to compare.
+  std::map<std::size_t, std::unordered_map<std::uint64_t, std::uint64_t>> counts;
+  constexpr std::size_t enough = 8;
   for (auto& [thread, times_of] : places)
     for (auto& [around, times] : times_of)
-      std::nth_element(times.begin(), counting(times), times.end());
+      counts[thread][around] = times.size() >= enough ? counting(times) : 0;
   each_of_one_step(
       [&](std::size_t thread, const Alike::Owner& owner, const CallInterval& interval) {
-        auto& times = places[thread][interval.around];
-        constexpr std::size_t enough = 8;
-        if (times.size() >= enough)
-          shrink(*owner.records, *owner.thread, interval, *counting(times));
+        if (const std::uint64_t ns = counts[thread][interval.around]; ns != 0)
+          settle(*owner.records, *owner.thread, interval, counting.changed(interval.ns, ns));
       });
   for (const auto& [key, group] : groups) {
     std::vector<std::uint64_t> times(group.begins.size());
     if (times.size() < 2) continue;
-    const auto at = counting(times);
     for (std::size_t i = 0; i < group.owners.front().steps.front().size(); ++i) {
       for (std::size_t k = 0; k < times.size(); ++k) times[k] = group.begins[k][i].ns;
-      std::nth_element(times.begin(), at, times.end());
+      const std::uint64_t ns = counting(times);
       for (const Alike::Owner& owner : group.owners)
-        for (const auto& step : owner.steps) shrink(*owner.records, *owner.thread, step[i], *at);
+        for (const auto& step : owner.steps)
+          settle(*owner.records, *owner.thread, step[i], counting.changed(step[i].ns, ns));
     }
   }
 }

@@ -24,8 +24,8 @@ using Twins = std::vector<const trace::Recording*>;
 // indexed by class.
 //
 // `settled`: the recording was made in virtual time and holds the host times that the program's
-// clock counted. They are free of disturbances, so the median is used instead of the lower eighth:
-// the first steps are known less well than later ones.
+// clock counted. The program saw their sum, so each call gets their mean, without those that the
+// clock recognized as something else (session/settled_time.h).
 void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool settled = false);
 
 }  // namespace maya::collate

@@ -64,6 +64,23 @@ TEST(HostTimes, RanksWithIdenticalWorkAreCompared) {
   EXPECT_EQ(records[2].host_ns, 400u);
 }
 
+// What the program's clock counted has to come out again: the mean, also where most values are
+// small.
+TEST(HostTimes, TimesThatTheClockCountedKeepTheirMean) {
+  RecordingBuilder r;
+  r.host(500).kernel(1).host(600).kernel(2);
+  r.host(500).kernel(1).host(900).kernel(2);
+  r.host(500).kernel(1).host(9'000'000).kernel(2);  // the clock left it as it was: something else
+  r.host(800).kernel(1).host(900).kernel(2);
+  job::Job job = job_of(r, {0, 2, 4, 6, 8});
+  collate::settle_host_times(job, {{}}, true);
+  const auto& records = job.classes[0].recording.records;
+  for (std::size_t step = 0; step < 4; ++step) {
+    EXPECT_EQ(records[2 * step].host_ns, 575u) << step;
+    EXPECT_EQ(records[2 * step + 1].host_ns, 800u) << step;
+  }
+}
+
 TEST(HostTimes, DifferentStepsAreNotChanged) {
   RecordingBuilder r;
   r.host(10).kernel(1).host(20).sync();

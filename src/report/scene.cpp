@@ -195,7 +195,9 @@ class Builder {
                                      : trace::Kind::none;
         Slice slice;
         slice.track = track;
-        slice.name = texts_(std::string(trace::name(kind)) + (span->waiting ? " (waiting)" : ""));
+        slice.name = texts_(
+            std::string(kind == trace::Kind::host_gap ? "before a wait" : trace::name(kind)) +
+            (span->waiting ? " (waiting)" : ""));
         slice.category = texts_(span->waiting ? "host wait" : "host");
         slice.start_ns = std::max(span->start_ns, last);
         slice.end_ns = last = std::max(span->end_ns, slice.start_ns);

@@ -42,6 +42,7 @@ class HostClock {
     parallel_ns_ = 0;
     std::uint64_t ticks = pending_;
     pending_ = 0;
+    records_ = true;
     return to_ns(ticks);
   }
   bool inside() const { return depth_ != 0; }
@@ -56,6 +57,16 @@ class HostClock {
   }
   // After a call that blocked on something outside the program's own work.
   void reanchor();
+  // Another thread has ended a wait of this one.
+  void woken() {
+    reanchor();
+    pass_over();
+    resumed_ = true;
+    slept_ = false;
+  }
+  bool records() const { return records_; }  // host time of this thread has been recorded
+  // Host time that will be part of the next record.
+  std::uint64_t pending_ns() const { return to_ns(pending_); }
 
   static std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
   static std::uint64_t to_ns(std::uint64_t ticks) {
@@ -83,7 +94,7 @@ class HostClock {
   static std::uint64_t ns_per_tick_q32_;
   static bool measuring_;  // MAYA_MEASURE: how long are we ourselves at work?
   int depth_ = 0;
-  bool resumed_ = false, slept_ = false;
+  bool resumed_ = false, slept_ = false, records_ = false;
   std::uint64_t entered_ = 0, last_exit_ = 0, pending_ = 0, worked_ = 0;
   std::uint64_t anchor_ticks_ = 0, anchor_cpu_ns_ = 0, parallel_ns_ = 0;
   long anchor_switches_ = 0;

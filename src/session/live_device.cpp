@@ -267,7 +267,9 @@ std::int64_t live_time_of(trace::Record& record) {
   const std::int64_t now = thread_now();
   if (d == nullptr || time_domain == nullptr || record.kind >= trace::Kind::tensor_allocate)
     return now;
-  if (!puts_work(record.kind)) {
+  const bool sleeps =
+      record.kind == trace::Kind::host_gap && (record.flags & trace::Flag::sleeps) != 0;
+  if (!puts_work(record.kind) && !sleeps) {
     take_from(record, 0);
     return now;
   }
@@ -278,8 +280,10 @@ std::int64_t live_time_of(trace::Record& record) {
     d->define(record);
     what ^= d->op_hashes[record.value];
   }
-  const std::int64_t time =
-      thread_gives_back(took - settled.settle(time_domain->host_times(), what, took));
+  clock::HostTimes& times = time_domain->host_times();
+  const std::int64_t counts =
+      sleeps ? settled.settle_before_sleep(times, took) : settled.settle(times, what, took);
+  const std::int64_t time = thread_gives_back(took - counts);
   take_from(record,
             static_cast<std::int64_t>(static_cast<double>(now - time) / time_domain->scale()));
   return time;

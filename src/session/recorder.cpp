@@ -171,6 +171,20 @@ std::uint32_t Recorder::take_host_ns(std::uint16_t thread, std::uint8_t& flags) 
   return static_cast<std::uint32_t>(host);
 }
 
+void Recorder::record_sleep() {
+  constexpr std::uint64_t least_ns = 1000;  // not worth a record
+  HostClock& clock = host_clock();
+  clock.pass();
+  if (clock.pending_ns() < least_ns) return;
+  const std::uint16_t thread = thread_number();
+  std::uint8_t flags = trace::Flag::sleeps;
+  // What does not fit stands in a gap of its own in front of this one.
+  const std::uint32_t host = take_host_ns(thread, flags);
+  trace::Record record{trace::Kind::host_gap, flags, thread, host};
+  if (device_is_live()) live_time_of(record);
+  writer_.append(record);
+}
+
 void Recorder::record(trace::Kind kind, std::uint16_t stream, std::uint32_t value,
                       std::uint8_t flags, std::uint16_t aux) {
   std::uint16_t thread = thread_number();

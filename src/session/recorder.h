@@ -31,6 +31,10 @@ class Recorder {
   void record_wide(trace::Kind kind, std::uint32_t x, std::uint64_t y, std::uint32_t value,
                    std::uint16_t stream = 0, std::uint8_t flags = 0);
 
+  // The calling thread is about to wait for another one. Its host time so far lies before that wait,
+  // and what comes after it in its next record.
+  void record_sleep();
+
   // What PyTorch's allocator hands out and takes back. Host time stays with the next record.
   void tensor_allocated(std::uint64_t address, std::uint64_t bytes, std::uint16_t pool);
   void tensor_released(std::uint64_t address);

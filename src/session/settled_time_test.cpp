@@ -34,11 +34,11 @@ TEST(SettledTime, ProcessesOfAJobKnowEachOthersTimes) {
   }
 }
 
-TEST(SettledTime, OfManyTimesTheLowerEighthCounts) {
+TEST(SettledTime, OfManyTimesTheLowerSixteenthCounts) {
   auto times = std::make_unique<clock::HostTimes>();
   SettledTime time;
   std::int64_t settled = 0;
-  for (int i = 0; i < 64; ++i) settled = time.settle(*times, 1, 1000 + i % 32);
+  for (int i = 0; i < 128; ++i) settled = time.settle(*times, 1, 1000 + i % 64);
   EXPECT_EQ(settled, 1003);
 }
 
@@ -47,8 +47,23 @@ TEST(SettledTime, LongStretchesAreTheProgramsOwn) {
   SettledTime time;
   for (int i = 0; i < 20; ++i) time.settle(*times, 1, 1'000'000);
   EXPECT_EQ(time.settle(*times, 1, 6'000'000), 6'000'000);
-  for (int i = 0; i < 40; ++i) time.settle(*times, 1, 8'000'000);
+  for (int i = 0; i < 80; ++i) time.settle(*times, 1, 8'000'000);
   EXPECT_EQ(time.settle(*times, 1, 9'000'000), 8'000'000);
+}
+
+TEST(SettledTime, WorkBeforeAndAfterAWaitIsSettledApart) {
+  auto times = std::make_unique<clock::HostTimes>();
+  SettledTime time;
+  // The thread waits in every second round: what it takes without a wait is not what it takes after
+  // one.
+  for (int i = 0; i < 40; ++i) {
+    if (i % 2 == 0) {
+      EXPECT_EQ(time.settle_before_sleep(*times, 400), 400);
+    }
+    EXPECT_EQ(time.settle(*times, 1, i % 2 == 0 ? 300 : 700), i % 2 == 0 ? 300 : 700) << i;
+  }
+  EXPECT_EQ(time.settle_before_sleep(*times, 900), 400);
+  EXPECT_EQ(time.settle(*times, 1, 800), 300);
 }
 
 TEST(SettledTime, OtherSurroundingsAreAnotherPlace) {

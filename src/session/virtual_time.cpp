@@ -314,6 +314,12 @@ void thread_woke(bool by_time) {
   publish(std::max(reached, time));
 }
 
+void thread_resumes() {
+  if (own.place == nullptr) return;
+  host_clock().woken();
+  publish(join(own.origin + worked_ns()));
+}
+
 void thread_spins(bool for_others) {
   constexpr std::int64_t close = 100'000;  // rounds further apart do something in between
   constexpr std::uint32_t rounds = 8;

@@ -40,6 +40,8 @@ void notice_calibration(std::int64_t time);
 bool thread_sleeps_until(std::int64_t time, clock::Waits waits = clock::Waits::on_word);
 // After a wait: its deadline came, or another thread ended it.
 void thread_woke(bool by_time);
+// After a wait without a deadline, of which the clock was told nothing.
+void thread_resumes();
 // The caller asks again and again for something that is not there: after a few rounds that is
 // waiting, and time goes on in small steps. `for_others`: it is not the device that it asks, so
 // that another thread has to act first (clock/arbiter.h).

@@ -55,7 +55,7 @@ void RecordCompiler::begin_instruction(std::uint32_t index, const Record& r) {
   Instruction in;
   in.record = index;
   in.thread = t.number;
-  in.cpu_ns = model_.host_ns(t.gap_ns + r.host_ns);
+  in.cpu_ns = model_.host_ns(t.gap_ns + (r.kind == Kind::host_gap ? model_.gap_ns(r) : r.host_ns));
   in.call_ns = model_.call_cost(r.kind);
   in.resumed = (r.flags & trace::resumed) != 0 && !program_.instructions.empty();
   t.gap_ns = 0;
@@ -77,7 +77,9 @@ void RecordCompiler::add(std::uint32_t index, const Record& r) {
     wide_ = r, has_wide_ = true;
     return;
   }
-  if (r.kind == Kind::host_gap) {
+  // What lies before a wait for another thread is an entry of its own.
+  const bool sleeps = (r.flags & trace::sleeps) != 0;
+  if (r.kind == Kind::host_gap && !sleeps) {
     if (r.thread >= threads_.size()) threads_.resize(r.thread + 1u);
     threads_[r.thread].gap_ns += model_.gap_ns(r);
     return;

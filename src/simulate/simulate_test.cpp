@@ -313,6 +313,22 @@ TEST(Simulate, ThreadsRunInParallelUnlessResumed) {
   EXPECT_EQ(run(s).end_ns, 2001);
 }
 
+// Thread 0 works for 400 ns, hands over to thread 1 and waits for it.
+TEST(Simulate, WorkBeforeAWaitIsNotDoneAgainAfterIt) {
+  RecordingBuilder r;
+  r.thread(0).host(100).kernel(1);
+  r.host(300).flags(trace::sleeps).add(trace::Kind::host_gap);
+  r.thread(1).host(50).flags(trace::resumed).kernel(1);  // at 450
+  r.thread(0).host(20).flags(trace::resumed).kernel(1);  // at 470
+  EXPECT_EQ(run(r).end_ns, 471);
+  RecordingBuilder early;
+  early.thread(0).host(100).kernel(1);
+  early.host(300).flags(trace::sleeps).add(trace::Kind::host_gap);
+  early.thread(1).host(10).kernel(1);  // done before thread 0 waits
+  early.thread(0).host(20).flags(trace::resumed).kernel(1);
+  EXPECT_EQ(run(early).end_ns, 421);
+}
+
 TEST(Simulate, StepsBeforeARankWasKilledAreMeasured) {
   std::vector<trace::Recording> ranks;
   for (int rank = 0; rank < 2; ++rank) {

@@ -12,6 +12,10 @@ import time
 import libc_waits
 
 TOLERANCE = 0.03  # of a whole program, whose times are multiples of milliseconds
+# Two threads that reach a lock within this time may do so in either order: what their operations cost the processor is
+# not known to the simulator. Both orders are legal, and what follows from each.
+OPEN = 0.005
+MOST_OUTCOMES = 256  # of one program
 
 
 def make(rng):
@@ -38,10 +42,11 @@ def make(rng):
     return threads
 
 
-def simulate(threads, cost=lambda i: 0.0):
-    """When each thread ends, in seconds. `cost`: what an operation of a thread costs the processor."""
+def simulate(threads, late):
+    """When each thread ends, in seconds, and who reached which lock when: (lock, time, thread, place in its program).
+    `late`: by thread and place, how much later a lock is reached than the program says."""
     time_of, place = [0.0] * len(threads), [0] * len(threads)
-    sent, holder, waiting = {}, {}, {}
+    sent, holder, waiting, reached = {}, {}, {}, {}
     ready = [(0.0, i) for i in range(len(threads))]
     held_by = {}
     heapq.heapify(ready)
@@ -66,15 +71,40 @@ def simulate(threads, cost=lambda i: 0.0):
             for reader in waiting.pop(("pipe", number), []):
                 heapq.heappush(ready, (now, reader))
         elif what == "lock":
+            here = (i, place[i])
+            if here not in reached:
+                reached[here] = (number, now + late.get(here, 0.0))
+                if here in late:
+                    heapq.heappush(ready, (reached[here][1], i))
+                    continue
             if number in holder:
                 waiting.setdefault(number, []).append(i)
                 continue
             holder[number] = i
             held_by[i] = number
         place[i] += 1
-        heapq.heappush(ready, (now + ms / 1000 + cost(i), i))
+        heapq.heappush(ready, (now + ms / 1000, i))
     assert all(place[i] == len(threads[i]) for i in range(len(threads))), "the program is stuck"
-    return time_of
+    return time_of, sorted((number, now, *here) for here, (number, now) in reached.items())
+
+
+def outcomes(threads):
+    """The ends of all threads, once for each order in which locks can be reached. None: there are too many."""
+    found, seen, todo = [], set(), [{}]
+    while todo:
+        late = todo.pop()
+        ends, reached = simulate(threads, late)
+        order = tuple((number, i, at) for number, _, i, at in reached)
+        if order in seen:
+            continue
+        if len(found) == MOST_OUTCOMES:
+            return None
+        seen.add(order)
+        found.append(ends)
+        for (number, now, i, at), (other, later, j, _) in zip(reached, reached[1:]):
+            if number == other and i != j and later - now < OPEN:
+                todo.append({**late, (i, at): late.get((i, at), 0.0) + later - now + 1e-6})
+    return found
 
 
 def run(threads):
@@ -115,24 +145,24 @@ def run(threads):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    wrong = 0
+    wrong = run_of_them = 0
     for k in range(seed, seed + count):
         rng = random.Random(k)
         threads = make(rng)
         try:
-            expected = simulate(threads)
-            costs = (lambda i: 0.0005 * (i % 2), lambda i: 0.0005 * (i % 2 == 0), lambda i: 0.001)
-            slower = [simulate(threads, cost) for cost in costs]
+            legal = outcomes(threads)
         except AssertionError:
             continue  # two threads that wait for each other's bytes
-        if any(abs(a - b) > TOLERANCE for other in slower for a, b in zip(expected, other)):
-            continue  # who gets a lock first is a matter of microseconds
+        if legal is None:
+            continue
+        run_of_them += 1
         found = run(threads)
-        worst = max(abs(a - b) for a, b in zip(expected, found))
+        worst = min(max(abs(a - b) for a, b in zip(ends, found)) for ends in legal)
         if worst > TOLERANCE:
             wrong += 1
-            print(f"seed {k}: {[round(x, 3) for x in expected]} expected, {[round(x, 3) for x in found]} found")
-    print(f"{count} programs, {wrong} wrong")
+            print(f"seed {k}: {[round(x, 3) for x in legal[0]]} expected, or {len(legal) - 1} others, "
+                  f"{[round(x, 3) for x in found]} found")
+    print(f"{count} programs, {run_of_them} run, {wrong} wrong")
     return 1 if wrong else 0
 
 

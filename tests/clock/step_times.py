@@ -8,16 +8,26 @@ import sys
 import time
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 ends = []
+under_way = 0  # an optimizer may call another one
+
+
+def begins(*_):
+    global under_way
+    under_way += 1
 
 
 def updated(*_):
-    torch.cuda.synchronize()
-    ends.append(time.perf_counter())
+    global under_way
+    under_way -= 1
+    if under_way == 0:
+        torch.cuda.synchronize()
+        ends.append(time.perf_counter())
 
 
+register_optimizer_step_pre_hook(begins)
 register_optimizer_step_post_hook(updated)
 script = sys.argv[1]
 sys.argv = sys.argv[1:]

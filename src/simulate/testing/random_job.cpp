@@ -157,7 +157,10 @@ struct Writer {
         start().add(Kind::graph_launch, a.choice % 4);
         break;
       case What::mark:
-        start().add(Kind::mark);
+        if (a.choice % 2 == 0)
+          start().add(Kind::mark);
+        else  // before the thread waits for another one
+          r.flags(trace::sleeps | (a.resumed ? trace::resumed : 0)).add(Kind::host_gap);
         break;
     }
   }

@@ -183,13 +183,17 @@ class Writing {
         continue;
       }
       if (r.kind == Kind::none) continue;
+      std::uint64_t host = r.host_ns;
       if (r.kind == Kind::host_gap) {
-        gap[r.thread] += model_.gap_ns(r);
-        continue;
+        host = model_.gap_ns(r);
+        if ((r.flags & trace::sleeps) == 0) {
+          gap[r.thread] += host;
+          continue;
+        }
       }
       Call call;
       call.rank = rank_, call.record = i;
-      call.cpu = model_.host_ns(r.host_ns + gap[r.thread]);
+      call.cpu = model_.host_ns(host + gap[r.thread]);
       gap[r.thread] = 0;
       call.cost = model_.call_cost(r.kind);
       if (last_of_thread.count(r.thread)) call.before = last_of_thread[r.thread];
