@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <time.h>
+#include <algorithm>
 #include <cmath>
 
 #include "estimate/models.h"
@@ -197,6 +198,37 @@ TEST(Gemm, TwoTinySidesStreamTheThird) {
     const double rate = bytes_moved(op.work) / (*estimate)(op).ns;
     EXPECT_GT(rate, 0.4 * 936) << sides;
     EXPECT_LT(rate, 0.9 * 936) << sides;
+  }
+}
+
+// Tables of 8-bit products hold the conversion of activations from 16 bits, which a recording has
+// as a kernel of its own.
+TEST(Gemm, RecordedProductsOf8BitsComeWithoutTheConversion) {
+  const auto gpus = test_gpus();
+  const auto h100 =
+      std::find_if(gpus.begin(), gpus.end(), [](const auto& g) { return g.name == "h100-sxm"; });
+  ASSERT_NE(h100, gpus.end());
+  const auto estimate = estimator(*h100);
+  auto ns = [&](const char* sizes, const char* type, const char* kernel) {
+    Op op = op_of("gemm a=" + std::string(type) + " b=" + type + " d=bf16 compute=" + type +
+                  " transpose_a=1 " + sizes);
+    op.name = kernel;
+    return (*estimate)(op).ns;
+  };
+  // An output layer's gradient: 1.65 ms in a published profile of GPT training (modded-nanogpt,
+  // October 2025).
+  const char* const narrow = "m=768 n=32768 k=50304";
+  const double alone = ns(narrow, "f8e4m3", "cublasLtMatmul");
+  EXPECT_NEAR(alone, 1.65e6, 0.25 * 1.65e6);
+  EXPECT_LT(alone, 0.5 * ns(narrow, "f8e4m3", "trtllm::"));
+  EXPECT_LT(ns(narrow, "f8e4m3", "a kernel of vLLM"), ns(narrow, "f8e4m3", "vllm::"));
+  // Nothing is faster than the arithmetic; products of 16 bits have no conversion.
+  for (const char* sizes : {narrow, "m=8192 n=8192 k=8192", "m=16 n=65536 k=65536"}) {
+    const Op op = op_of(std::string("gemm ") + sizes);
+    EXPECT_GE(ns(sizes, "f8e4m3", "cublasLtMatmul"),
+              flops(op.work) / (1e3 * h100->peak_tflops.at(DType::f8e4m3)))
+        << sizes;
+    EXPECT_EQ(ns(sizes, "bf16", "cublasLtMatmul"), ns(sizes, "bf16", "")) << sizes;
   }
 }
 

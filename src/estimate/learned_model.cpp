@@ -103,6 +103,10 @@ bool LearnedModel::knows(std::string_view library) const {
   return std::find(libraries_.begin(), libraries_.end(), library) != libraries_.end();
 }
 
+std::string_view LearnedModel::answering(std::string_view library) const {
+  return knows(library) || libraries_.empty() ? library : std::string_view(libraries_.front());
+}
+
 bool LearnedModel::covers(std::string_view kernel) const {
   return std::find(kernels_.begin(), kernels_.end(), kernel) != kernels_.end();
 }

@@ -33,6 +33,8 @@ class LearnedModel {
   // `library`: a name the model knows; others count as its first, today's PyTorch.
   LearnedAnswer answer(const Question& question, std::string_view library) const;
   bool knows(std::string_view library) const;
+  // Whose rows answer where this library is asked for.
+  std::string_view answering(std::string_view library) const;
   // Questions grow at their end: a file fitted before they did knows the first of the features.
   bool made_for(const Question& question) const {
     return features_ <= static_cast<std::size_t>(question.count) + 1;

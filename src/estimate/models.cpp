@@ -76,6 +76,7 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedMode
   Models m;
   m.chip_ = chip;
   m.learned_ = std::move(learned);
+  m.quantization_ = Quantization::make(chip, file);
   PowerParams power;
   const Section board = file.section("chip", chip);
   PowerParams::each(power,
@@ -340,7 +341,11 @@ bool Models::learned(const Op& op, Estimate& out) const {
   // that somebody names.
   if (attention && scheme.library.empty() && !model->covers(enum_name(attention->kernel)))
     return false;
-  LearnedAnswer a = model->answer(question, scheme.library);
+  std::string_view library = scheme.library;
+  if (gemm && scheme.recorded) library = Quantization::library_of(question.family, op.name);
+  LearnedAnswer a = model->answer(question, library);
+  if (gemm && scheme.recorded)
+    a = quantization_.without(question.family, model->answering(library), chip_, *gemm, a);
   // The tables have heads of 64, 128 and 256. Between them a forest may jump to what it learned of
   // another kernel, but none is faster than with smaller heads.
   if (attention && attention->head_dim == attention->head_dim_v && attention->head_dim > 64 &&

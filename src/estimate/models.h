@@ -11,6 +11,7 @@
 #include "estimate/learned_model.h"
 #include "estimate/memory_ops.h"
 #include "estimate/model_file.h"
+#include "estimate/quantization.h"
 #include "estimate/transfer_model.h"
 #include "estimate/trees.h"
 #include "maya/estimate.h"
@@ -67,6 +68,7 @@ class Models {
   };
   Chip chip_;
   LearnedModels learned_;
+  Quantization quantization_;
   Confidence learned_products_, learned_attention_;  // only what a calibration says
   // Of learned models that were measured on another GPU: at least so wide.
   Confidence carried_products_, carried_attention_;

@@ -21,6 +21,7 @@ import data
 import families
 import family
 import ops
+import quantization
 import shipped
 import tables
 
@@ -74,6 +75,8 @@ def main():
         print(f"# {name}: {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
         report.replace(arguments.out / "src/estimate/golden.csv", report.GOLDEN, order, name, golden)
         report.replace(arguments.out / "docs/accuracy-kernels.csv", report.ROWS, order, name, map(report.cells, rows))
+    if not arguments.only or arguments.only in "quantization":
+        quantization.fit(arguments.measurements, arguments.out, measured)
     rows = report.read_rows(arguments.out / "docs/accuracy-kernels.csv")
     (arguments.out / "docs/accuracy-kernels.md").write_text(report.page(rows))
 
