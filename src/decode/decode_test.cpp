@@ -442,6 +442,33 @@ TEST(Unknown, IsSaidToBe) {
   EXPECT_TRUE(std::holds_alternative<OtherKernel>(d.op.work));
 }
 
+Call& compiled(Call& call, std::string_view text) {
+  return call.ptx(text).arg(A).arg(B).arg(C).arg(std::int32_t{7}).grid(4096).block(512);
+}
+
+TEST(Source, AKernelWithoutLoopsTouchesWhatItsSourceSpells) {
+  const char* text =
+      "// maya-nvrtc\n// fused_add_tanh touches 0 1 0 __nv_bfloat16;1 2 0 float;2 0 1 "
+      "__nv_bfloat16;\n.visible .entry fused_add_tanh(\n";
+  const std::int64_t threads = 4096 * 512;
+  Call whole("fused_add_tanh"), row("fused_add_tanh");
+  const auto w = compiled(whole, text).work<Pointwise>();
+  EXPECT_EQ(w.elements, threads);
+  EXPECT_EQ(w.bytes_read, threads * (2 + 2 * 4));
+  EXPECT_EQ(w.bytes_written, threads * 2);
+  EXPECT_EQ(w.dtype, DType::bf16);
+  // A row that is added to all: no more than there is.
+  row.extents([](std::uint64_t p) -> std::uint64_t { return p == B ? 4096 : 1 << 30; });
+  EXPECT_EQ(compiled(row, text).work<Pointwise>().bytes_read, threads * 2 + 4096);
+  // A type that is the source's own, or no source at all.
+  for (const char* unknown :
+       {"// maya-nvrtc\n// fused_add_tanh touches 0 1 1 Mine;\n", "// maya-nvrtc\n",
+        "// maya-nvrtc\n// fused_add_tanh touches 0 x 1 float;\n"}) {
+    Call call("fused_add_tanh");
+    EXPECT_FALSE(compiled(call, unknown).decode().recognised) << unknown;
+  }
+}
+
 TEST(Robustness, MissingArgumentsAndGarbageDoNotCrash) {
   // Every kernel of the wheel without arguments, with zeros, and with noise.
   std::ifstream file(MAYA_SOURCE_DIR "/src/decode/testdata/torch_kernels.txt");

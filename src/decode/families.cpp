@@ -49,15 +49,20 @@ std::vector<bool> read_only(const Kernel& kernel, const Name& name) {
 struct Uncompiled {
   bool is{};
   std::string stands_for;
+  std::string touches;  // see prepare_source
 };
 Uncompiled uncompiled(const Kernel& kernel) {
-  Uncompiled result{starts_with(kernel.ptx, "// maya-nvrtc"), {}};
+  Uncompiled result{starts_with(kernel.ptx, "// maya-nvrtc"), {}, {}};
   if (!result.is) return result;
-  const std::string mark = "\n// " + kernel.mangled + " stands for ";
-  if (std::size_t at = kernel.ptx.find(mark); at != std::string_view::npos) {
+  auto said = [&](std::string_view what) -> std::string_view {
+    const std::string mark = "\n// " + kernel.mangled + std::string(what);
+    std::size_t at = kernel.ptx.find(mark);
+    if (at == std::string_view::npos) return {};
     at += mark.size();
-    result.stands_for = kernel.ptx.substr(at, kernel.ptx.find('\n', at) - at);
-  }
+    return kernel.ptx.substr(at, kernel.ptx.find('\n', at) - at);
+  };
+  result.stands_for = said(" stands for ");
+  result.touches = said(" touches ");
   return result;
 }
 
@@ -85,6 +90,7 @@ std::unique_ptr<Decoder> prepare(Kernel& kernel) {
   };
   if (source.is ? !source.stands_for.empty() : !(generated && read_off()))
     std::any_of(std::begin(families), std::end(families), ask);
+  if (!made && !source.touches.empty()) made = prepare_source(kernel, source.touches);
   if (!made) made = prepare_unknown(kernel, name);
   if (auto told = made->read_only(); !told.empty()) kernel.read_only = std::move(told);
   return made;

@@ -271,7 +271,7 @@ Models::Raw Models::rnn(const Rnn& w) const {
     input.m = w.gates * w.hidden;
     input.n = w.seq * w.batch;
     input.k = layer == 0 ? w.input : w.hidden * w.directions;
-    input.a = input.b = input.d = w.dtype;
+    input.a = input.b = input.d = w.dtype == DType::tf32 ? DType::f32 : w.dtype;
     input.compute = w.dtype;
     Gemm step = input;
     step.n = w.batch, step.k = w.hidden;

@@ -12,6 +12,18 @@ bool ends_forward_pass(const Work& work) {
   return std::holds_alternative<CrossEntropy>(work) || (softmax != nullptr && softmax->log);
 }
 
+// Whether the op says itself that it belongs to a forward pass.
+bool is_forward(const Op& op) {
+  return std::visit(
+      [](const auto& work) {
+        if constexpr (requires { work.direction == Direction::forward; })
+          return work.direction == Direction::forward;
+        else
+          return false;
+      },
+      op.work);
+}
+
 }  // namespace
 
 Passes::Passes(const job::Job& job, const job::RankClass& rank_class)
@@ -30,10 +42,24 @@ Passes::Passes(const job::Job& job, const job::RankClass& rank_class)
               });
     if (found) break;
   }
+  std::set<std::uint16_t> gradients;
+  for (const Range& step : measured_steps(job, rank_class))
+    each_work(recording_, step.begin, step.end,
+              [&](const trace::Record& record, std::uint32_t index) {
+                if (record.value >= recording_.ops.size()) return;
+                const Op& op = recording_.ops[record.value];
+                const std::uint16_t thread = recording_.records[index].thread;
+                if (collate::computes_gradients(op))
+                  gradients.insert(thread);
+                else if (thread != program_ && is_forward(op))
+                  replicas_.insert(thread);
+              });
+  for (const std::uint16_t thread : gradients) replicas_.erase(thread);
 }
 
 bool Passes::backward(std::uint32_t index, const Op& op) const {
-  return recording_.records[index].thread != program_ || collate::computes_gradients(op);
+  const std::uint16_t thread = recording_.records[index].thread;
+  return (thread != program_ && !replicas_.contains(thread)) || collate::computes_gradients(op);
 }
 
 bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class) {

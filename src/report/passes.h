@@ -4,13 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "report/usage.h"
 
 namespace maya::report {
 
 // An autograd engine computes gradients in a thread of its own. If the program does it in its main
-// thread (compiled autograd), backward work is recognised by its kernels.
+// thread (compiled autograd), backward work is recognised by its kernels. Threads that run forward
+// passes beside each other (DataParallel's replicas) are those with forward work and no gradients.
 class Passes {
  public:
   Passes(const job::Job& job, const job::RankClass& rank_class);
@@ -21,6 +23,7 @@ class Passes {
  private:
   const trace::Recording& recording_;
   std::uint16_t program_{};
+  std::set<std::uint16_t> replicas_;
 };
 
 // The slots of the communicators over which a class reduces activations in its forward passes, with

@@ -209,6 +209,29 @@ TEST(Throughput, ImagesThatAreUsedSeveralTimesCountOnce) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 16);
 }
 
+// DataParallel: each replica's forward pass runs in a new thread, the backward passes in those of
+// the autograd engine.
+TEST(Throughput, ImagesOfReplicasInThreadsAreSummed) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  constexpr std::uint16_t replicas = 4, images = 8;
+  Normalization norm;
+  norm.direction = Direction::backward;
+  r.thread(program).copy(replicas * images * 3 * 224 * 224 * 4, CopyDirection::host_to_device);
+  for (std::uint16_t k = 0; k < replicas; ++k) {
+    r.thread(10 + k);
+    launch(r, stem(images));
+  }
+  for (std::uint16_t k = 0; k < replicas; ++k) {
+    r.thread(20 + k);
+    launch(r, norm);
+    launch(r, stem(images));  // the gradient of a transposed convolution
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "images");
+  EXPECT_DOUBLE_EQ(found(job).per_step, replicas * images);
+}
+
 TEST(Throughput, PrefetchedImagesAreCounted) {
   job::Job job = empty_job();
   RecordingBuilder r;

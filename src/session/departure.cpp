@@ -64,13 +64,14 @@ bool is_logged_error(std::string_view line) {
 // The last error among the lines, else the last one that was logged, else the last line that is not
 // indented (a warning ends with an indented line of source). Torch marks the error that ended a
 // rank with
-// "[rank0]: "; what Python prints after it while it shuts down is not the reason.
+// "[rank0]: "; what Python prints after it while it shuts down is not the reason. A message may
+// begin on the line behind the error's name.
 std::string error_line() {
   std::string text;
   const std::size_t bytes = std::min(printed_bytes, kept);
   for (std::size_t i = printed_bytes - bytes; i < printed_bytes; ++i) text += printed[i % kept];
   std::string last, logged, error;
-  bool marked = false;
+  bool marked = false, wordless = false;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const auto whole = std::string_view(text).substr(begin, end - begin);
@@ -78,7 +79,14 @@ std::string error_line() {
     const bool prefixed = line.size() != whole.size();
     if (!line.empty() && line.front() != ' ') last = line;
     if (is_logged_error(line)) logged = line;
-    if (is_error(line) && (prefixed || !marked)) error = line, marked = prefixed;
+    const auto first = std::min(line.find_first_not_of(' '), line.size());
+    if (wordless && first < line.size() && prefixed == marked)
+      error += " " + std::string(line.substr(first)), wordless = false;
+    if (is_error(line) && (prefixed || !marked)) {
+      error = line, marked = prefixed;
+      error.resize(error.find_last_not_of(' ') + 1);
+      wordless = error.back() == ':';
+    }
     begin = end + 1;
   }
   return !error.empty() ? error : !logged.empty() ? logged : last;

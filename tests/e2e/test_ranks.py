@@ -326,11 +326,13 @@ def test_waiting_rank_reports_where(run, tmp_path):
     assert "wait.py:5, in <module>" in done.stderr
 
 
-def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path):
+@pytest.mark.parametrize("message", ["no such layer", "\\n    no such layer"])
+def test_a_rank_that_fails_is_named_with_its_error(run, tmp_path, message):
+    """The message may begin on a line of its own."""
     (tmp_path / "fail.py").write_text(
         "import os, sys, time\n"
         "if os.environ['RANK'] == '1':\n"
-        "    raise ValueError('no such layer')\n"
+        f"    raise ValueError('{message}')\n"
         "time.sleep(600)\n")
     done = run("torchrun", "--nproc-per-node", "2", str(tmp_path / "fail.py"))
     assert done.code == 1

@@ -65,6 +65,12 @@ def problems(workload: Workload, run: pathlib.Path) -> list[str]:
         found.append(
             "unimplemented: " + ", ".join(str(c.get("name", c)) if isinstance(c, dict) else str(c) for c in calls)
         )
+    unknown = prediction["coverage"]["unknown_kernels"]
+    if workload.all_known and unknown:
+        found.append("unknown: " + ", ".join(kernel["name"] for kernel in unknown))
+    work = prediction["flops_per_step"]
+    if workload.work and abs(work - workload.work) > 0.02 * workload.work:
+        found.append(f"{work:.4g} FLOPs a step, expected {workload.work:.4g}")
     if prediction["world_size"] != world:
         found.append(f"world_size {prediction['world_size']}, not {world}")
     step = prediction["step"]

@@ -27,6 +27,8 @@ class Workload:
     plain: bool = False               # the command is complete by itself
     nodes: int = 1
     throughput: tuple[str, float] | None = None  # what a step trains on: unit and amount
+    work: float | None = None         # FLOPs of a step, within 2 %
+    all_known: bool = False           # no kernel may be unknown
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -161,6 +163,15 @@ WORKLOADS = [
     Workload(
         "cuda-program", "tests/workloads/cuda_program/build_and_run.sh", plain=True, needs=("program:nvcc",), test=True
     ),
+    # Scripts for one machine.
+    Workload("adversarial", "user_scripts.py adversarial", cluster="h100-sxm", throughput=("images", 64)),
+    Workload("fourier", "user_scripts.py fourier", cluster="h100-sxm", throughput=("images", 8)),
+    Workload("replicas", "user_scripts.py replicas", throughput=("images", 64)),
+    Workload("scripted", "user_scripts.py scripted", cluster="h100-sxm", test=True, all_known=True),
+    Workload("private", "user_scripts.py private", cluster="h100-sxm", throughput=("images", 64)),
+    Workload("sharpness", "user_scripts.py sharpness", cluster="h100-sxm", throughput=("images", 32)),
+    Workload("converging", "user_scripts.py converging", cluster="h100-sxm"),
+    Workload("tuned-kernel", "tuned_kernel.py", cluster="h100-sxm", test=True, work=2 * 4096**3),
     Workload("values", "values.py", test=True),
     Workload("values-ranks", "values.py", ranks=3, test=True),
 ]

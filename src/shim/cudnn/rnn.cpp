@@ -72,6 +72,9 @@ Rnn work_of(const RnnShape& rnn, std::int64_t length, std::int64_t batch, Direct
   work.seq = length, work.batch = batch, work.input = rnn.input, work.hidden = rnn.hidden;
   work.layers = rnn.layers, work.gates = rnn.gates(), work.directions = rnn.directions();
   work.dtype = dtype_of(rnn.type);
+  // The default permits tensor cores for single precision; PyTorch asks for FMA where the program
+  // does not allow TF32.
+  if (work.dtype == DType::f32 && rnn.math != CUDNN_FMA_MATH) work.dtype = DType::tf32;
   work.direction = direction;
   return work;
 }

@@ -58,5 +58,15 @@ TEST(RnnWeights, NothingBeyondTheLastLayer) {
   EXPECT_EQ(bias(rnn, 0, 6).rows, 0);
 }
 
+TEST(RnnWork, SinglePrecisionUsesTensorCoresUnlessTheProgramForbidsIt) {
+  RnnShape rnn = shape(CUDNN_LSTM, 1, CUDNN_UNIDIRECTIONAL);
+  rnn.type = CUDNN_DATA_FLOAT;
+  EXPECT_EQ(work_of(rnn, 10, 4, Direction::forward).dtype, DType::tf32);
+  rnn.math = CUDNN_FMA_MATH;
+  EXPECT_EQ(work_of(rnn, 10, 4, Direction::forward).dtype, DType::f32);
+  rnn.type = CUDNN_DATA_HALF;
+  EXPECT_EQ(work_of(rnn, 10, 4, Direction::forward).dtype, DType::f16);
+}
+
 }  // namespace
 }  // namespace maya::shim::cudnn

@@ -5,11 +5,10 @@
 #include <cstdlib>
 
 #include "shim/nvrtc/jiterator.h"
+#include "shim/nvrtc/words.h"
 
 namespace maya::shim::nvrtc {
 namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 // Source with comments and string contents blanked, so that searching finds code only.
 std::string code_of(std::string_view source) {
@@ -42,14 +41,6 @@ std::size_t skip_group(std::string_view text, std::size_t open) {
     if (text[i] == ')' && --depth == 0) return i + 1;
   }
   return text.size();
-}
-
-std::string trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
-    text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
-    text.remove_suffix(1);
-  return std::string(text);
 }
 
 // "const float* __restrict__ x" → "const float*", "Array<char*, 1+1> data" → "Array<char*, 1+1>".
@@ -163,7 +154,7 @@ std::vector<Kernel> kernels(std::string_view source) {
       }
       auto same = [&](const Kernel& kernel) { return kernel.name == word; };
       if (!word.empty() && std::none_of(found.begin(), found.end(), same)) {
-        Kernel kernel{word, parameters_at(code, open), {}};
+        Kernel kernel{word, parameters_at(code, open), {}, straight_accesses(code, open)};
         kernel.stands_for = precompiled_twin(kernel, code, open);
         found.push_back(std::move(kernel));
       }
@@ -201,6 +192,10 @@ std::string ptx(const std::vector<Kernel>& kernels, std::string_view target) {
   for (const Kernel& kernel : kernels) {
     if (!kernel.stands_for.empty())
       text += "\n// " + kernel.name + " stands for " + kernel.stands_for;
+    if (!kernel.touched.empty()) text += "\n// " + kernel.name + " touches ";
+    for (const Touched& t : kernel.touched)
+      text += std::to_string(t.parameter) + " " + std::to_string(t.reads) + " " +
+              std::to_string(t.writes) + " " + t.type + ";";
     text += "\n.visible .entry " + kernel.name + "(";
     for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
       const int bytes = bytes_of(kernel.parameters[i]);

@@ -5,12 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "shim/nvrtc/straight.h"
+
 namespace maya::shim::nvrtc {
 
 struct Kernel {
   std::string name;
   std::vector<std::string> parameters;  // their types
   std::string stands_for;               // name of the precompiled kernel that does the same
+  std::vector<Touched> touched{};       // by each thread; empty: the source does not tell
 };
 
 // The __global__ functions in order, each once. Comments and strings are skipped.
