@@ -46,7 +46,6 @@ std::int64_t rows_of_block(std::string_view text) {
 class FusedExperts : public Decoder {
  public:
   TritonSource source;
-  bool grouped_scales{};  // …_gptq_awq
   std::int64_t top{1}, block{1};
   std::vector<std::uint8_t> numbers;
 
@@ -93,8 +92,8 @@ class FusedExperts : public Decoder {
                        expert = source.integer(a, "stride_be");
     const std::int64_t width = source.integer(a, "stride_am");
     work.a = work.compute = tokens, work.b = weights, work.d = source.type("c_ptr");
-    if (grouped_scales) {  // N and K are constants of the code
-      if (row < 1 || expert % row != 0) return false;
+    if (!source.has("N") || !source.has("K")) {  // constants of the code
+      if (row <= 1 || expert % row != 0) return false;
       work.n = expert / row, work.k = width;
       if (width == 2 * row)
         work.b = DType::f4;  // two in a byte
@@ -152,8 +151,8 @@ class FusedExperts : public Decoder {
 }  // namespace
 
 Made prepare_fused_experts(const Kernel& kernel, const Name& name) {
-  const bool grouped_scales = kernel.mangled == "fused_moe_kernel_gptq_awq";
-  if (kernel.mangled != "fused_moe_kernel" && !grouped_scales) return nullptr;
+  if (kernel.mangled != "fused_moe_kernel" && kernel.mangled != "fused_moe_kernel_gptq_awq")
+    return nullptr;
   auto source = triton_source(kernel);
   auto lacks = [&](std::string_view needed) { return !source->has(needed); };
   constexpr std::string_view all[] = {"a_ptr", "b_ptr", "c_ptr", "expert_ids_ptr", "stride_be"};
@@ -161,7 +160,6 @@ Made prepare_fused_experts(const Kernel& kernel, const Name& name) {
   if (!source || std::any_of(std::begin(all), std::end(all), lacks))
     return prepare_unknown(kernel, name);
   auto d = std::make_unique<FusedExperts>();
-  d->grouped_scales = grouped_scales;
   d->top = divisor_of_rows(source->text), d->block = rows_of_block(source->text);
   for (std::size_t i = 0; i < source->parameters.size(); ++i)
     if (!source->parameters[i].pointer) d->numbers.push_back(static_cast<std::uint8_t>(i));
