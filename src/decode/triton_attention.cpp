@@ -90,11 +90,7 @@ class TritonAttention : public Decoder {
   }
 
   std::vector<bool> read_only() const override {
-    std::vector<bool> out;
-    for (const auto& parameter : source.parameters)
-      out.push_back(std::find(std::begin(results), std::end(results), parameter.name) ==
-                    std::end(results));
-    return out;
+    return source.none_of({std::begin(results), std::end(results)});
   }
 
  private:
