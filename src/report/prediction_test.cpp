@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "maya/report.h"
+#include "report/assumptions.h"
 #include "report/format.h"
 #include "report/memory.h"
 #include "report/sample_job.h"
@@ -133,6 +134,19 @@ TEST(Prediction, ShortHostTimesAreLaunchesAndLongOnesAreCpuWork) {
   EXPECT_EQ(p.largest_costs[0].what, "host: launching kernels");
   ASSERT_FALSE(p.assumptions.empty());
   EXPECT_DOUBLE_EQ(*p.assumptions[0].share, 1) << "all of the step is host time";
+}
+
+TEST(Prediction, ExpertsThatNobodyChoseAreAnAssumption) {
+  Op op;
+  Gemm work;
+  work.m = 64, work.n = 1536, work.k = 2048, work.groups = 30, work.experts = 128;
+  op.work = work;
+  EXPECT_NE(assumption_about(op).find("equally likely"), std::string::npos);
+  work.dealt = true;
+  op.work = work;
+  EXPECT_EQ(assumption_about(op), "");
+  op.work = Gemm{};
+  EXPECT_EQ(assumption_about(op), "");
 }
 
 TEST(Prediction, WaitingForRanksIsSeparateFromTransfers) {
