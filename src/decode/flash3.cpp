@@ -21,13 +21,17 @@ class Flash3 : public Decoder {
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::int64_t s[9]{};  // short ones last
+    std::int64_t s[10]{};  // short ones and the window last
     if (capacity < sizeof s || !(combine ? partials(a, s) > 0 : shapes(a, s))) return 0;
     if (combine) {
       std::memcpy(out, s, sizeof s);
       return sizeof s;
     }
     use_lengths(a, s);
+    bool masked = causal;
+    if (const std::int32_t place = lists_at_.load(std::memory_order_relaxed); place >= 0)
+      look_back(a, static_cast<std::size_t>(place), masked, s[9]);
+    if (masked) s[9] = -s[9];
     std::memcpy(out, s, sizeof s);
     return sizeof s;
   }
