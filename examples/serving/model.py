@@ -2,8 +2,8 @@
 
     python model.py FOLDER [llama-3.1-8b | qwen3-32b | qwen3-30b-a3b | gpt-oss-120b | minimax-m2.5 | tiny] [LAYERS]
 
-LAYERS: fewer than the model has, for a quick look at one engine's kernels. Nothing is downloaded. The tokenizer has as many words as the model has tokens ("t0", "t1", …); answers of a model
-with random weights mean nothing anyway.
+LAYERS: fewer than the model has, for a quick look at an engine's kernels. Nothing is downloaded. The tokenizer has as
+many words as the model has tokens ("t0", "t1", …); answers of a model with random weights mean nothing anyway.
 """
 
 import json

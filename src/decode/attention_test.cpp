@@ -138,6 +138,10 @@ TEST(Attention, Flash3CountsTheKeysInUseOfPages) {
   const auto w = window.raw(windowed).values(lengths).grid(132).work<Attention>();
   EXPECT_EQ(w.window, 128);
   EXPECT_TRUE(w.causal);
+  put(windowed, 580, std::int32_t{1023});
+  Call wider(local);
+  EXPECT_EQ(wider.raw(windowed).values(lengths).grid(132).work<Attention>().window, 1024);
+  EXPECT_NE(wider.key_, window.key_);
   // Without their values nobody knows how long the contexts are, and that is said.
   Call blind(name);
   EXPECT_FALSE(blind.raw(p).grid(132).decode().recognised);

@@ -46,21 +46,12 @@ std::int64_t rows_of_block(std::string_view text) {
 class FusedExperts : public Decoder {
  public:
   TritonSource source;
-  bool grouped_scales{};  // …_gptq_awq
   std::int64_t top{1}, block{1};
-  std::vector<std::uint8_t> numbers;
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::size_t used = 0;
-    auto add = [&](std::int64_t value) {
-      if (used + sizeof value > capacity) return;
-      std::memcpy(out + used, &value, sizeof value);
-      used += sizeof value;
-    };
-    for (std::uint8_t i : numbers) add(a.integer(i));
-    add(hit(a)), add(last_router().experts), add(last_router().top);
-    return used;
+    const Router router = last_router();
+    return source.key(a, {hit(a), local(a), router.experts, router.top}, out, capacity);
   }
 
   Decoded decode(const Launch& launch) const override {
@@ -80,11 +71,7 @@ class FusedExperts : public Decoder {
     return d;
   }
 
-  std::vector<bool> read_only() const override {
-    std::vector<bool> out;
-    for (const auto& parameter : source.parameters) out.push_back(parameter.name != "c_ptr");
-    return out;
-  }
+  std::vector<bool> read_only() const override { return source.none_of({"c_ptr"}); }
 
  private:
   bool sizes(const Arguments& a, Gemm& work) const {
@@ -93,8 +80,8 @@ class FusedExperts : public Decoder {
                        expert = source.integer(a, "stride_be");
     const std::int64_t width = source.integer(a, "stride_am");
     work.a = work.compute = tokens, work.b = weights, work.d = source.type("c_ptr");
-    if (grouped_scales) {  // N and K are constants of the code
-      if (row < 1 || expert % row != 0) return false;
+    if (!source.has("N") || !source.has("K")) {  // constants of the code
+      if (row <= 1 || expert % row != 0) return false;
       work.n = expert / row, work.k = width;
       if (width == 2 * row)
         work.b = DType::f4;  // two in a byte
@@ -108,8 +95,7 @@ class FusedExperts : public Decoder {
     if (work.n < 1 || work.k < 1 || rows < 1) return false;
     Dealt dealt;
     dealt.rows = rows;
-    dealt.local = experts_behind(a.launch(), source.pointer(a, "b_ptr"),
-                                 static_cast<double>(expert) * whole_bytes(weights));
+    dealt.local = local(a);
     if (dealt.local < 1) return false;
     dealt.top = top > 1 ? top : 0;
     dealt.hit = hit(a);
@@ -123,6 +109,12 @@ class FusedExperts : public Decoder {
                                         : ExpertsPart::unknown;
     deal(work, dealt);
     return true;
+  }
+
+  std::int64_t local(const Arguments& a) const {
+    return experts_behind(
+        a.launch(), source.pointer(a, "b_ptr"),
+        static_cast<double>(source.integer(a, "stride_be")) * whole_bytes(source.type("b_ptr")));
   }
 
   // Experts that blocks of this launch belong to, where the lists are known; else 0.
@@ -152,8 +144,8 @@ class FusedExperts : public Decoder {
 }  // namespace
 
 Made prepare_fused_experts(const Kernel& kernel, const Name& name) {
-  const bool grouped_scales = kernel.mangled == "fused_moe_kernel_gptq_awq";
-  if (kernel.mangled != "fused_moe_kernel" && !grouped_scales) return nullptr;
+  if (kernel.mangled != "fused_moe_kernel" && kernel.mangled != "fused_moe_kernel_gptq_awq")
+    return nullptr;
   auto source = triton_source(kernel);
   auto lacks = [&](std::string_view needed) { return !source->has(needed); };
   constexpr std::string_view all[] = {"a_ptr", "b_ptr", "c_ptr", "expert_ids_ptr", "stride_be"};
@@ -161,10 +153,7 @@ Made prepare_fused_experts(const Kernel& kernel, const Name& name) {
   if (!source || std::any_of(std::begin(all), std::end(all), lacks))
     return prepare_unknown(kernel, name);
   auto d = std::make_unique<FusedExperts>();
-  d->grouped_scales = grouped_scales;
   d->top = divisor_of_rows(source->text), d->block = rows_of_block(source->text);
-  for (std::size_t i = 0; i < source->parameters.size(); ++i)
-    if (!source->parameters[i].pointer) d->numbers.push_back(static_cast<std::uint8_t>(i));
   d->source = *std::move(source);
   d->source.text.clear();
   return d;

@@ -15,19 +15,12 @@ namespace {
 class MatmulOgs : public Decoder {
  public:
   TritonSource source;
-  std::vector<std::uint8_t> numbers;
 
   std::size_t key(const Launch& launch, std::byte* out, std::size_t capacity) const override {
     Arguments a(launch);
-    std::size_t used = 0;
-    auto add = [&](std::int64_t value) {
-      if (used + sizeof value > capacity) return;
-      std::memcpy(out + used, &value, sizeof value);
-      used += sizeof value;
-    };
-    add(hit(a, local(a))), add(last_router().experts), add(last_router().top);
-    for (std::uint8_t i : numbers) add(a.integer(i));
-    return used;
+    const Router router = last_router();
+    const std::int64_t experts = local(a);
+    return source.key(a, {hit(a, experts), experts, router.experts, router.top}, out, capacity);
   }
 
   Decoded decode(const Launch& launch) const override {
@@ -60,12 +53,7 @@ class MatmulOgs : public Decoder {
     return d;
   }
 
-  std::vector<bool> read_only() const override {
-    std::vector<bool> out;
-    for (const auto& parameter : source.parameters)
-      out.push_back(parameter.name != "Y" && parameter.name != "YPtr");
-    return out;
-  }
+  std::vector<bool> read_only() const override { return source.none_of({"Y", "YPtr"}); }
 
  private:
   // Of a tensor of one batch: from one batch to the next it is as far as the rows are long.
@@ -123,8 +111,6 @@ Made prepare_matmul_ogs(const Kernel& kernel, const Name& name) {
       !source->has("stride_w_e"))
     return prepare_unknown(kernel, name);
   auto d = std::make_unique<MatmulOgs>();
-  for (std::size_t i = 0; i < source->parameters.size(); ++i)
-    if (!source->parameters[i].pointer) d->numbers.push_back(static_cast<std::uint8_t>(i));
   d->source = *std::move(source);
   d->source.text.clear();
   return d;

@@ -66,8 +66,9 @@ class TritonAttention : public Decoder {
     Arguments a(launch);
     Attention w;
     const bool known = shape(a, w) && lengths(a, w);
-    const std::int64_t words[] = {known,   w.batch,       w.seq_q,   w.seq_k,
-                                  w.heads, w.short_batch, w.short_q, w.short_k};
+    const std::int64_t words[] = {known,         w.batch,    w.seq_q,    w.seq_k,
+                                  w.heads,       w.kv_heads, w.head_dim, w.head_dim_v,
+                                  w.short_batch, w.short_q,  w.short_k};
     if (capacity < sizeof words) return 0;
     std::memcpy(out, words, sizeof words);
     return sizeof words;
@@ -90,11 +91,7 @@ class TritonAttention : public Decoder {
   }
 
   std::vector<bool> read_only() const override {
-    std::vector<bool> out;
-    for (const auto& parameter : source.parameters)
-      out.push_back(std::find(std::begin(results), std::end(results), parameter.name) ==
-                    std::end(results));
-    return out;
+    return source.none_of({std::begin(results), std::end(results)});
   }
 
  private:

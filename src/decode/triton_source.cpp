@@ -1,5 +1,7 @@
 #include "decode/triton_source.h"
 
+#include <algorithm>
+
 #include "decode/triton_cache.h"
 
 namespace maya::decode {
@@ -38,6 +40,27 @@ std::int64_t TritonSource::integer(const Arguments& a, std::string_view name) co
 std::uint64_t TritonSource::pointer(const Arguments& a, std::string_view name) const {
   const int at = find(name);
   return at < 0 ? 0 : a.pointer(static_cast<std::size_t>(at));
+}
+
+std::vector<bool> TritonSource::none_of(const std::vector<std::string_view>& results) const {
+  std::vector<bool> out;
+  for (const Parameter& parameter : parameters)
+    out.push_back(std::find(results.begin(), results.end(), parameter.name) == results.end());
+  return out;
+}
+
+std::size_t TritonSource::key(const Arguments& a, std::initializer_list<std::int64_t> more,
+                              std::byte* out, std::size_t capacity) const {
+  std::size_t used = 0;
+  auto add = [&](std::int64_t value) {
+    if (used + sizeof value > capacity) return;
+    std::memcpy(out + used, &value, sizeof value);
+    used += sizeof value;
+  };
+  for (std::int64_t value : more) add(value);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!parameters[i].pointer) add(a.integer(i));
+  return used;
 }
 
 // tt.func public @kernel(%a_ptr: !tt.ptr<bf16> {…} loc("a_ptr"(#loc)), %N: i32 …) attributes {…} {

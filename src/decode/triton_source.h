@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,12 @@ struct TritonSource {
   // Of integers that are left out, 1.
   std::int64_t integer(const Arguments& a, std::string_view name) const;
   std::uint64_t pointer(const Arguments& a, std::string_view name) const;
+
+  // For Decoder::read_only: which parameters are none of these results.
+  std::vector<bool> none_of(const std::vector<std::string_view>& results) const;
+  // For Decoder::key: these numbers, then all that are parameters. How many bytes.
+  std::size_t key(const Arguments& a, std::initializer_list<std::int64_t> more, std::byte* out,
+                  std::size_t capacity) const;
 };
 
 // Of TTIR text; empty where it has no such function, or where its parameters are not named or do

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "maya/report.h"
+#include "report/assumptions.h"
 #include "report/format.h"
 #include "report/memory.h"
 #include "report/sample_job.h"
@@ -155,6 +156,19 @@ TEST(Prediction, StepsOfLbfgsAreSaidToAssumeOneEvaluation) {
   };
   EXPECT_TRUE(assumed("optimizer LBFGS 1"));
   EXPECT_FALSE(assumed("optimizer Adam 1"));
+}
+
+TEST(Prediction, ExpertsThatNobodyChoseAreAnAssumption) {
+  Op op;
+  Gemm work;
+  work.m = 64, work.n = 1536, work.k = 2048, work.groups = 30, work.experts = 128;
+  op.work = work;
+  EXPECT_NE(assumption_about(op).find("equally likely"), std::string::npos);
+  work.dealt = true;
+  op.work = work;
+  EXPECT_EQ(assumption_about(op), "");
+  op.work = Gemm{};
+  EXPECT_EQ(assumption_about(op), "");
 }
 
 TEST(Prediction, WaitingForRanksIsSeparateFromTransfers) {
