@@ -136,7 +136,8 @@ def main():
     command = words[words.index("--") + 1:]
     time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
     if "--hang" in command:
-        os.system("sleep 1000 & sleep 1000")
+        print("loading", flush=True)
+        os.system("trap 'echo killed; exit' TERM; sleep 1000 & wait")
     if "--unknown-flag" in command:
         print("usage: train.py\ntrain.py: error: unrecognized arguments: --unknown-flag", file=sys.stderr)
         return 2

@@ -260,6 +260,8 @@ def test_error_of_a_trial_is_that_of_the_worker():
         outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
     )
     assert outcome.first_error(ended) == ended
+    framed = "╭─ Error ──────────╮\n│ Unrecognized options: --mode, full │\n│ ──── │\n│ Perhaps: --x │\n╰──────────╯\n"
+    assert outcome.judge(2, framed + ended, None) == (outcome.USAGE, "Unrecognized options: --mode, full")
 
 
 def test_literal_words_of_the_command_are_not_stored():

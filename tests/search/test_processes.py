@@ -37,6 +37,7 @@ def test_outcomes_of_all_kinds_are_recorded(maya_search):
     assert rows["--unknown-flag"]["outcome"] == "wrong argument"
     assert "unrecognized arguments: --unknown-flag" in rows["--unknown-flag"]["detail"]
     assert rows["--hang"]["outcome"] == "time limit"
+    assert rows["--hang"]["detail"] == "still running after 8 s: loading"  # not what it said of being ended
     assert "sleep 1000" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 
 
@@ -162,6 +163,17 @@ def test_what_would_fail_every_trial_is_said_before_the_first(maya_search):
     (maya_search.path / "space.toml").write_text('constraints = ["micro < most"]\n' + text)
     done = maya_search.run("space.toml")
     assert done.returncode == 2 and "micro < most" in done.stderr
+
+
+def test_trials_run_some_ranks_whatever_starts_them(maya_search):
+    for name, words in (("a", '"deepspeed", "train.py"'), ("b", '"bash", "start.sh"'), ("c", '"python3", "train.py"')):
+        (maya_search.path / "deepspeed").touch()
+        (maya_search.path / "start.sh").touch()
+        write(maya_search.path, PLAIN.replace('"python3", "train.py"', words).replace("[1, 2, 4]", "[1]"))
+        assert maya_search.run("space.toml", "--out", name).returncode == 0
+        (command,) = (maya_search.path / name / "trials").glob("*/command.json")
+        started = json.loads(command.read_text())["words"]
+        assert started[started.index("--ranks") + 1] == "unique"
 
 
 def test_parallel_trials_overlap(maya_search):

@@ -21,6 +21,7 @@ def parse(text, **more):
     ("command = [\n", "space.toml:"),
     ("[parameters]\nx = = 1\n", "space.toml:2:5: "),
     (PLAIN.replace("{batch}", "{size}"), "placeholder {size} is no parameter, constant or derived value"),
+    (PLAIN + "[baseline]\nbatch = [1, 2]\n", "[baseline] batch: must be one value, found [1, 2]"),
     (PLAIN + "unused = [1, 2]\n", "unused: is in nothing that a trial is started with"),
     (PLAIN.replace("{batch}", "{batc}"), "did you mean `batch`"),
     (PLAIN + "[objectiv]\ngoal = 'x'\n", "space.toml:5: [objectiv] unknown table; did you mean `objective`"),

@@ -32,9 +32,10 @@ MAX_READ = 4 << 20  # of a trial's output
 
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Fault)\b.*")
 _LINE_MARK = re.compile(r"^\s*(?:\[[^\]]*rank\s*\d+[^\]]*\]:?|\[\d+\]:)\s*", re.I)
+_BOX = re.compile(r"^[\s\u2500-\u257f]+|[\s\u2500-\u257f]+$")  # frames that rich, click and tyro draw around messages
 _ARGUMENT = re.compile(
     r"(?:error: (?:unrecognized arguments|argument |the following arguments|ambiguous option|invalid)"
-    r"|No such option|unrecognized option|Unknown (?:flag|option|argument))",
+    r"|No such option|unrecognized (?:option|argument)|Unknown (?:flag|option|argument))",
     re.I,
 )
 # Messages of launchers about a failed worker. They are skipped: the error of the worker itself is shown.
@@ -58,7 +59,7 @@ class Outcome:
 
 def first_error(text: str) -> str:
     """The line a person would look for in the output of a failed job."""
-    lines = [_LINE_MARK.sub("", line).strip() for line in text.splitlines()]
+    lines = [_BOX.sub("", _LINE_MARK.sub("", line)) for line in text.splitlines()]
     lines = [line for line in lines if line]
     for line in lines:
         if _ARGUMENT.search(line):

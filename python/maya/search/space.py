@@ -601,6 +601,8 @@ class _Names:
         for name in self.space.baseline:
             if name not in self.space.parameters:
                 raise self.reader.fail("baseline", name, f"is no parameter{_suggestion(name, self.space.parameters)}")
+            if not isinstance(self.space.baseline[name], (int, float, str, bool)):
+                raise self.reader.fail("baseline", name, f"must be one value, found {self.space.baseline[name]!r}")
         missing = [n for n, p in self.space.parameters.items() if n not in self.space.baseline and not p.when]
         if self.space.baseline and missing:
             raise self.reader.fail("baseline", "", f"does not say what {', '.join(missing)} is")

@@ -45,8 +45,10 @@ def facts(result: "SearchResult") -> dict[str, Any]:
 
 def why(result: "SearchResult") -> str:
     best, other = result.best, reference(result)
-    if best is None or other is None or other[0].key == best.key:
+    if best is None or other is None:
         return ""
+    if other[0].key == best.key:
+        return "The best is the baseline itself." if result.baseline else ""
     return reason.paragraph(result.space, best, *other)
 
 

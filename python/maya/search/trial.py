@@ -17,8 +17,6 @@ from maya.search import outcome, processes
 from maya.search.plan import Plan
 from maya.search.program import Program
 
-_LAUNCHERS = ("torchrun", "accelerate", "torch.distributed.run", "torch.distributed.launch")
-
 
 @dataclass(frozen=True)
 class Task:
@@ -43,11 +41,9 @@ def run_task(program: Program, plan: Plan, folder: pathlib.Path, directory: str,
     """`maya run` of a plan below `folder`."""
     words = [program.path, "run", "--cluster", plan.cluster, "--out", str(folder / "run"), "--quiet"]
     command = plan.command(folder / "files")
-    launched = any(os.path.basename(word) in _LAUNCHERS for word in command[:4])
-    if ranks != "unique" or launched or program.can("any launcher"):
-        words += ["--ranks", ranks]
-        if ranks == "unique" and len(expected) > 1 and program.can("--expect-ranks"):
-            words += ["--expect-ranks", ",".join(map(str, expected))]
+    words += ["--ranks", ranks]  # works with any launcher, and for a command of one process
+    if ranks == "unique" and len(expected) > 1 and program.can("--expect-ranks"):
+        words += ["--expect-ranks", ",".join(map(str, expected))]
     if stop_after != "never" and program.can("--stop-after"):
         words += ["--stop-after", stop_after]
     for option in ("--no-report", "--no-timeline", "--no-probe"):
@@ -107,8 +103,10 @@ class Running:
         if code is None and seconds < self.task.timeout_s:
             return None
         if code is None:
+            # Before it is ended, since programs print what ended them.
+            detail = f"still running after {self.task.timeout_s:g} s: {self._last_line()}"
+            kind = outcome.TIMEOUT
             self.stop()
-            kind, detail = outcome.TIMEOUT, f"still running after {self.task.timeout_s:g} s: {self._last_line()}"
             return self._outcome(kind, detail, None, seconds)
         self.stop()  # ends remaining descendants
         prediction = outcome.read_prediction(self.folder / "run")
