@@ -44,11 +44,11 @@ class Flash3 : public Decoder {
     bool found = shapes(a, s);
     const Window seen = found ? window(a) : Window{};
     if (local && !seen.found) found = false;
-    if (!use_lengths(a, seen, s) && launch.known != nullptr) {
+    if (!use_lengths(a, seen, s)) {
       // Pages alone do not tell how many keys there are: the queries look at each other, at least.
       // Packed sequences of unknown lengths: as if they were one.
-      if (paged(a)) s[4] = std::max(s[0], s[4]);
-      if (varlen || paged(a)) found = false;
+      if (paged(a)) s[4] = std::max(s[0], s[4]), found = false;
+      if (varlen && launch.known != nullptr) found = false;
     }
     if (helper) {
       Pointwise work;

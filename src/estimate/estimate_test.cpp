@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <time.h>
-#include <algorithm>
 #include <cmath>
 
 #include "estimate/models.h"
@@ -204,10 +203,10 @@ TEST(Gemm, TwoTinySidesStreamTheThird) {
 // Tables of 8-bit products hold the conversion of activations from 16 bits, which a recording has
 // as a kernel of its own.
 TEST(Gemm, RecordedProductsOf8BitsComeWithoutTheConversion) {
-  const auto gpus = test_gpus();
-  const auto h100 =
-      std::find_if(gpus.begin(), gpus.end(), [](const auto& g) { return g.name == "h100-sxm"; });
-  ASSERT_NE(h100, gpus.end());
+  auto catalog = catalog::Catalog::load(kCatalog);
+  ASSERT_TRUE(catalog) << catalog.error().message;
+  const auto h100 = catalog->gpu("h100-sxm");
+  ASSERT_TRUE(h100) << h100.error().message;
   const auto estimate = estimator(*h100);
   auto ns = [&](const char* sizes, const char* type, const char* kernel) {
     Op op = op_of("gemm a=" + std::string(type) + " b=" + type + " d=bf16 compute=" + type +
