@@ -143,8 +143,8 @@ Made prepare_package(const Kernel&, const Name&);
 Made prepare_engine(const Kernel&, const Name&);
 Made prepare_signature(const Kernel&, const Name&);  // known names, read off their parameter lists
 Made prepare_triton(const Kernel&, const Name&);
-// Kernels compiled at run time, from what their source tells: parameter, elements a thread reads and
-// writes there, and their type, as in "0 1 0 float;1 0 1 float;".
+// Kernels compiled at run time, from what their source tells: parameter, elements a thread reads
+// and writes there, and their type, as in "0 1 0 float;1 0 1 float;".
 Made prepare_source(const Kernel&, std::string_view touches);
 Made prepare_unknown(const Kernel&, const Name&);  // never null
 

@@ -73,8 +73,7 @@ def fourier():
 @job
 def replicas():
     """nn.DataParallel: replicas of the model in threads of one process."""
-    model = nn.DataParallel(nn.Sequential(*convolutions(3, 32, 64), nn.Flatten(), nn.LazyLinear(10)).cuda())
-    model(torch.randn(8, 3, 32, 32).cuda())
+    model = nn.DataParallel(nn.Sequential(*convolutions(3, 32, 64), nn.Flatten(), nn.Linear(64 * 64, 10)).cuda())
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
     for _ in range(5):
         x, y = torch.randn(64, 3, 32, 32), torch.randint(10, (64,)).cuda()
