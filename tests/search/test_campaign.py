@@ -260,6 +260,9 @@ def test_error_of_a_trial_is_that_of_the_worker():
         outcome.first_error(f"{ended}\nRuntimeError: no\nmaya: the command ended with code 1\n") == "RuntimeError: no"
     )
     assert outcome.first_error(ended) == ended
+    missing = "helpers.cpp:12:10: fatal error: no such file"
+    warned = "maya: rank 0 failed first, with code 1: x.py:4: UserWarning: old\n"
+    assert outcome.first_error(f"{missing}\n{warned}") == missing
     framed = "╭─ Error ──────────╮\n│ Unrecognized options: --mode, full │\n│ ──── │\n│ Perhaps: --x │\n╰──────────╯\n"
     assert outcome.judge(2, framed + ended, None) == (outcome.USAGE, "Unrecognized options: --mode, full")
 

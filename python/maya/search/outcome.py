@@ -68,9 +68,9 @@ def first_error(text: str) -> str:
     own = [line for line in errors if not _LAUNCHER.search(line)]
     if own:
         return own[0][:500]
-    # The last line of Maya. Its earlier lines report what it starts.
+    # The last line of Maya. Its earlier lines report what it starts; a warning that it repeats ended nothing.
     said = [line for line in lines if line.startswith("maya: ") and "recording to" not in line
-            and "the command ended with code" not in line]
+            and "the command ended with code" not in line and "Warning: " not in line]
     if said:
         return said[-1].removeprefix("maya: ")[:500]
     if errors:

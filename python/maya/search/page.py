@@ -73,7 +73,8 @@ def _data(result: "SearchResult") -> dict[str, Any]:
 
 
 def _title(goal: str) -> str:
-    return f"{GOALS[goal].title} ({GOALS[goal].unit})"
+    title, unit = GOALS[goal].title, GOALS[goal].unit
+    return title if title.endswith(unit) else f"{title} ({unit})"
 
 
 def _sub(result: "SearchResult") -> str:
