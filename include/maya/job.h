@@ -59,6 +59,10 @@ struct Communicator {
 
 enum class StepsFoundBy : std::uint8_t { annotation, optimizer, backward, period, user, whole_run };
 
+// On an idle machine the spread of host times (Job::host_spread) was 1.08 to 1.17, on a busy
+// one 1.21 to 1.40 (docs/simulation.md).
+inline constexpr double busy_host_spread = 1.2;
+
 // Folding ranks into classes is exact. Members of a class have identical op streams. For each slot
 // and each channel of a class, all members communicate with the same classes over the same slots
 // and channels, in a communicator of the same size and distribution over nodes. By induction over
@@ -71,6 +75,9 @@ struct Job {
   StepsFoundBy found_by{StepsFoundBy::whole_run};
   std::uint32_t warmup_steps{};        // leading steps that are excluded from the answer
   std::vector<std::uint8_t> measured;  // per detected step: 1 if it is steady and is measured
+  // By how much the host time of equal calls differed: their median over the least part that is
+  // used. More than 1 by far: the machine was busy while it recorded.
+  double host_spread{1};
   bool truncated{};  // a recording ends early (crash, kill): the ends of the ranks may not match
   std::vector<std::string> notes;  // shown to the user (missing ranks, only one step …)
 

@@ -199,6 +199,13 @@ void settle(std::vector<Record>& records, const Thread& thread, const CallInterv
       static_cast<std::uint32_t>(std::min<std::uint64_t>(ns - std::min(ns, given), UINT32_MAX));
 }
 
+// Reorders `times`.
+std::uint64_t at(std::vector<std::uint64_t>& times, std::size_t place) {
+  const auto found = times.begin() + static_cast<std::ptrdiff_t>(place);
+  std::nth_element(times.begin(), found, times.end());
+  return *found;
+}
+
 // Which host time counts, of those that the same call took.
 class Counts {
  public:
@@ -213,11 +220,6 @@ class Counts {
   }
 
  private:
-  static std::uint64_t at(std::vector<std::uint64_t>& times, std::size_t place) {
-    const auto found = times.begin() + static_cast<std::ptrdiff_t>(place);
-    std::nth_element(times.begin(), found, times.end());
-    return *found;
-  }
   static std::uint64_t lower_eighth(std::vector<std::uint64_t>& times) {
     return at(times, (times.size() - 1) / 8);
   }
@@ -235,6 +237,18 @@ class Counts {
 
   bool settled_;
 };
+
+// Steady steps with the same calls, of one thread of any rank.
+struct Alike {
+  struct Owner {
+    std::vector<Record>* records;
+    const Thread* thread;
+    std::vector<std::span<const CallInterval>> steps;
+  };
+  std::vector<Owner> owners;                // whose host times are corrected
+  std::vector<const CallInterval*> begins;  // of every step, of ranks folded away too
+};
+using Groups = std::map<std::pair<std::size_t, std::uint64_t>, Alike>;  // by thread and its calls
 
 }  // namespace
 
@@ -257,17 +271,7 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool sett
   std::vector<const std::vector<Thread>*> of_classes;
   for (const job::RankClass& one : job.classes) of_classes.push_back(&recorded.at(&one.recording));
   leave_out_other_work(job, of_classes);
-  // Steady steps with the same calls, of one thread of any rank.
-  struct Alike {
-    struct Owner {
-      std::vector<Record>* records;
-      const Thread* thread;
-      std::vector<std::span<const CallInterval>> steps;
-    };
-    std::vector<Owner> owners;                // whose host times are corrected
-    std::vector<const CallInterval*> begins;  // of every step, of ranks folded away too
-  };
-  std::map<std::pair<std::size_t, std::uint64_t>, Alike> groups;
+  Groups groups;
   // A thread with fewer calls than steps has no calls in some of them and can be skipped. Without
   // this the search would take threads × steps.
   const auto steps_measured = static_cast<std::size_t>(std::count_if(
@@ -314,17 +318,21 @@ void settle_host_times(job::Job& job, const std::vector<Twins>& twins, bool sett
         if (const std::uint64_t ns = counts[thread][interval.around]; ns != 0)
           settle(*owner.records, *owner.thread, interval, counting.changed(interval.ns, ns));
       });
+  double low_sum = 0, median_sum = 0;
   for (const auto& [key, group] : groups) {
     std::vector<std::uint64_t> times(group.begins.size());
     if (times.size() < 2) continue;
     for (std::size_t i = 0; i < group.owners.front().steps.front().size(); ++i) {
       for (std::size_t k = 0; k < times.size(); ++k) times[k] = group.begins[k][i].ns;
       const std::uint64_t ns = counting(times);
+      median_sum += static_cast<double>(at(times, (times.size() - 1) / 2));
+      low_sum += static_cast<double>(ns);
       for (const Alike::Owner& owner : group.owners)
         for (const auto& step : owner.steps)
           settle(*owner.records, *owner.thread, step[i], counting.changed(step[i].ns, ns));
     }
   }
+  if (!settled && low_sum > 0) job.host_spread = median_sum / low_sum;
 }
 
 }  // namespace maya::collate

@@ -49,6 +49,17 @@ TEST(HostTimes, LongGapsBelongToTheirCallAndThreadsMayInterleaveDifferently) {
   EXPECT_EQ(records[4].host_ns, 10u);
 }
 
+TEST(HostTimes, EqualCallsThatDisagreeAreToldByTheirSpread) {
+  RecordingBuilder steady, busy;
+  for (int i = 0; i < 5; ++i) steady.host(1000 + 10 * i).kernel(1);
+  for (int i = 0; i < 5; ++i) busy.host(1000 + 250 * i).kernel(1);
+  job::Job one = job_of(steady, {0, 1, 2, 3, 4, 5}), other = job_of(busy, {0, 1, 2, 3, 4, 5});
+  collate::settle_host_times(one, {{}});
+  collate::settle_host_times(other, {{}});
+  EXPECT_DOUBLE_EQ(one.host_spread, 1.02);
+  EXPECT_DOUBLE_EQ(other.host_spread, 1.5);
+}
+
 TEST(HostTimes, RanksWithIdenticalWorkAreCompared) {
   RecordingBuilder r, other(1), different(2);
   for (auto* slow : {&r, &other}) slow->host(9000).kernel(1).host(700).kernel(2);

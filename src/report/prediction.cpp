@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -341,6 +342,17 @@ void add_notes(const job::Job& job, const simulate::Timeline& timeline, const En
           "the script prints are those of this machine: neither is a result");
     else if (!is_assumption(name))
       prediction.notes.push_back(count == 1 ? name : fmt::format("{} ({} times)", name, count));
+  const double host_ms = std::accumulate(prediction.families.begin(), prediction.families.end(),
+                                         0.0, [](double sum, const auto& family) {
+                                           return sum + (family.family == "host" ? family.ms : 0);
+                                         });
+  if (prediction.step && job.host_spread > job::busy_host_spread &&
+      host_ms > 0.05 * prediction.step->ms)
+    prediction.notes.push_back(
+        fmt::format("the machine was busy while it recorded: equal calls took {} more host time at "
+                    "the median than at best, so the {} of host time in the step may be too long, "
+                    "and the interval goes down further; record again when the machine is idle",
+                    percent(job.host_spread - 1), human_ms(host_ms)));
   if (prediction.coverage.unknown > 0.02)
     prediction.notes.push_back(
         fmt::format("{} of the GPU time is in kernels without a model; their time is a rough guess",

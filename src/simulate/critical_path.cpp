@@ -140,6 +140,12 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
   };
   std::map<std::string_view, Sums> families;
   double length = 0;
+  // Where equal calls took unequal times, even the least of them were disturbed: by less than the
+  // spread squared in the jobs that docs/simulation.md names. Disturbances only ever add.
+  const double spread = std::max(job.host_spread, 1.0);
+  const double host_down = spread > job::busy_host_spread
+                               ? std::max(plan.model.host_uncertainty, 1 - 1 / (spread * spread))
+                               : plan.model.host_uncertainty;
   auto add = [&](std::string_view family, double ns, double alone, double low, double high) {
     length += ns;
     Sums& sums = families[family];
@@ -164,7 +170,7 @@ Interval interval(const job::Job& job, const Plan& plan, const std::vector<Criti
   for (const CriticalLink& link : path) {
     double ns = static_cast<double>(link.end_ns - link.start_ns);
     if (link.what == CriticalLink::What::host) {
-      add("host", ns, 1, 1 - plan.model.host_uncertainty, 1 + plan.model.host_uncertainty);
+      add("host", ns, 1, 1 - host_down, 1 + plan.model.host_uncertainty);
     } else if (link.what == CriticalLink::What::communication) {
       auto& calls = times_of_record[link.rank_class];
       const Program& program = plan.classes[link.rank_class];

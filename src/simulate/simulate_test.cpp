@@ -385,6 +385,24 @@ TEST(Simulate, IntervalFollowsTheUncertaintyOfTheCriticalPath) {
   EXPECT_NEAR(t.step_high_ns, 2000 + 200 * std::sqrt(3.0), 1e-6);
 }
 
+TEST(Simulate, HostTimesOfABusyMachineMayBeMuchTooLong) {
+  job::Job jobs[3];
+  Timeline found[3];
+  const double spreads[] = {1, 1.1, 1.5};
+  for (int i = 0; i < 3; ++i) {
+    RecordingBuilder r;
+    r.host(100'000).kernel(1);
+    std::vector<trace::Recording> ranks;
+    ranks.push_back(r.done());
+    jobs[i] = collated(std::move(ranks));
+    jobs[i].host_spread = spreads[i];
+    found[i] = run(jobs[i]);
+  }
+  EXPECT_DOUBLE_EQ(found[0].step_low_ns, found[1].step_low_ns) << "as on an idle machine";
+  EXPECT_NEAR(found[2].step_low_ns / found[2].step_ns, 1 / (1.5 * 1.5), 1e-3);
+  EXPECT_DOUBLE_EQ(found[2].step_high_ns, found[0].step_high_ns) << "disturbances only add";
+}
+
 TEST(Simulate, CommunicationCostsMatrixProductsWholeWaves) {
   catalog::Cluster cluster = plain_cluster();
   cluster.gpu.sms = 132;
