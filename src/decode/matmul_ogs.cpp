@@ -90,6 +90,12 @@ Made choice(const Kernel& kernel, TritonSource source) {
     if (top >= 1 && top <= experts) note_router({experts, top});
     const DType t = source.type("X");
     d.op.work = traffic(rows * experts, rows * experts * whole_bytes(t), rows * top * 8, t, 8);
+    // Scores, numbers and a bit for each expert, in columns of whole blocks of rows.
+    constexpr std::int64_t word = 32, block = 32;
+    write(d, source.pointer(a, "PeerYvs"), rows * top * whole_bytes(source.type("PeerYvs")));
+    write(d, source.pointer(a, "PeerYis"), rows * top * whole_bytes(source.type("PeerYis")));
+    write(d, source.pointer(a, "PeerBits"),
+          ceil_div(rows, block) * block * ceil_div(experts, word) * 4);
   });
 }
 
