@@ -51,8 +51,21 @@ def directory_of(space: Space, out: str | None) -> pathlib.Path:
     return pathlib.Path("maya-searches") / f"{time.strftime('%Y%m%d-%H%M%S')}-{space.name}"
 
 
-def check_trial(space: Space, program: Program) -> None:
-    """Reports problems that would fail every trial before the first one: a missing program, script or cluster."""
+def script_of(words: Sequence[str]) -> str | None:
+    """The file that Python, a launcher or a shell is to run; of other programs nothing is known."""
+    if not LAUNCHER.fullmatch(os.path.basename(words[0])):
+        return None
+    for word in words[1:]:
+        if word == "-m":
+            return None
+        if word.endswith((".py", ".sh")) and " " not in word and not word.startswith("-"):
+            return word
+    return None
+
+
+def check_trial(space: Space, program: Program, here: bool) -> None:
+    """Reports problems that would fail every trial before the first one: a missing program or cluster and, if trials
+    run on this machine (`here`), a missing script."""
     values = next(enumeration.Tree(space).walk())
     plan = plans.make(space, values)
     try:
@@ -63,12 +76,11 @@ def check_trial(space: Space, program: Program) -> None:
     if not (shutil.which(word) or (directory / word).exists()):
         raise SpaceError(f"{space.where('', 'command')}: the command's program {word!r} is not found; is its "
                          "environment active?")
-    script = next((w for w in plan.words[1:] if w.endswith((".py", ".sh")) and " " not in w and w[0] != "-"), None)
-    if script and LAUNCHER.match(os.path.basename(word)) and "-m" not in plan.words[1:plan.words.index(script)]:
-        if not (directory / script).exists():
-            raise SpaceError(f"{space.where('', 'command')}: the command's script {script!r} is not in "
-                             f"{directory.resolve()}, where trials run; change the command, or name another folder "
-                             "with `directory`")
+    script = script_of(plan.words) if here else None
+    if script and not (directory / script).exists():
+        raise SpaceError(f"{space.where('', 'command')}: the command's script {script!r} is not in "
+                         f"{directory.resolve()}, where trials run; change the command, or name another folder with "
+                         "`directory`")
 
 
 def make_engine(settings: Settings) -> Any:
@@ -122,7 +134,7 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     space = Space.load(path, settings.command, settings.cluster)
     enumeration.require_satisfiable(space)
     program = Program(settings.maya)
-    check_trial(space, program)
+    check_trial(space, program, settings.engine == "local")
     strategies.baseline(space)
     folder = directory_of(space, settings.out)
     origin = {
