@@ -8,8 +8,9 @@ activations, however narrow the matrix.
 """
 import numpy as np
 import pandas as pd
-import report
 import tables
+
+import report
 
 # Sizes of elements that the product itself reads.
 BYTES = {"fp8": ("gemm.8", 1), "fp8_block": ("gemm.8.block", 1), "nvfp4": ("gemm.4", 0.5)}
