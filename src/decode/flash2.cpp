@@ -59,8 +59,12 @@ class Flash2 : public Decoder {
     Arguments a(launch);
     FlashSizes s;
     if (!sizes(a, s)) return 0;
-    if (auto used = in_use(a, s)) s.use(*used);
-    std::int64_t words[11] = {s.batch,
+    std::int64_t seq_q = 0, seq_k = 0;  // of packed sequences
+    if (auto used = in_use(a, s))
+      s.use(*used);
+    else if (s.cu_q)
+      varlen(a, s, seq_q, seq_k);
+    std::int64_t words[13] = {s.batch,
                               s.heads,
                               s.kv_heads,
                               s.seq_q,
@@ -71,7 +75,9 @@ class Flash2 : public Decoder {
                                   (static_cast<std::int64_t>(s.window_left) << 2),
                               s.short_batch,
                               s.short_q,
-                              s.short_k};
+                              s.short_k,
+                              seq_q,
+                              seq_k};
     if (capacity < sizeof words) return 0;
     std::memcpy(out, words, sizeof words);
     return sizeof words;
@@ -100,8 +106,8 @@ class Flash2 : public Decoder {
       if (!s.cu_q && !causal && s.heads == s.kv_heads) s.heads *= seq_q, seq_q = 1;
     } else if (paged(s) && part == Part::forward && launch.known != nullptr) {
       d.recognised = false;  // the longest context that the engine allows says little of this one
-    } else if (s.cu_q) {
-      varlen(a, s, seq_q, seq_k);
+    } else if (s.cu_q && !varlen(a, s, seq_q, seq_k) && launch.known != nullptr) {
+      d.recognised = false;
     }
     if (part == Part::forward || part == Part::backward) {
       Attention work;
@@ -241,8 +247,9 @@ class Flash2 : public Decoder {
     return std::nullopt;
   }
 
-  // Packed sequences: the lengths whose squares add up to the real ones, where these are known.
-  static void varlen(const Arguments& a, const FlashSizes& s, std::int64_t& seq_q,
+  // Packed sequences: the lengths whose squares add up to the real ones. False where these are not
+  // known: the mean then.
+  static bool varlen(const Arguments& a, const FlashSizes& s, std::int64_t& seq_q,
                      std::int64_t& seq_k) {
     auto bytes = static_cast<std::uint64_t>(s.batch + 1) * 4;
     const void* q = a.launch().known ? a.launch().known(s.cu_q, bytes) : nullptr;
@@ -253,7 +260,7 @@ class Flash2 : public Decoder {
       double pairs = 0, tokens_q = 0, tokens_k = 0;
       for (std::int64_t i = 0; i < s.batch; ++i) {
         double lq = cq[i + 1] - cq[i], lk = ck[i + 1] - ck[i];
-        if (lq < 0 || lk < 0) return;
+        if (lq < 0 || lk < 0) return false;
         pairs += lq * lk, tokens_q += lq, tokens_k += lk;
       }
       if (tokens_q > 0 && tokens_k > 0) {
@@ -262,10 +269,13 @@ class Flash2 : public Decoder {
         seq_q = std::max<std::int64_t>(1, std::llround(mean * skew));
         seq_k = std::max<std::int64_t>(1, std::llround(mean / skew));
       }
-    } else if (s.total_q > 0 && s.batch > 0 && s.total_q <= s.batch * s.seq_q) {
+      return true;
+    }
+    if (s.total_q > 0 && s.batch > 0 && s.total_q <= s.batch * s.seq_q) {
       seq_q = std::max<std::int64_t>(1, s.total_q / s.batch);
       if (s.seq_k == s.seq_q) seq_k = seq_q;
     }
+    return false;
   }
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "maya/assumed.h"
+
 namespace maya::report {
 namespace {
 
@@ -44,6 +46,12 @@ std::string assumption_about(const Op& op) {
            "suggest";
   if (const auto* gemm = std::get_if<Gemm>(&op.work); gemm && gemm->experts > 0 && !gemm->dealt)
     return "each expert of a mixture is equally likely to be chosen for a token";
+  if (op.name.ends_with(sizes_assumed))
+    return std::holds_alternative<Attention>(op.work)
+               ? "attention over sequences of unknown lengths: one sequence of all tokens, or "
+                 "equal "
+                 "ones"
+               : "kernels whose sizes could not be read work on as much as their arguments allow";
   if (std::holds_alternative<OtherKernel>(op.work))
     return "kernels without a model access the memory of their arguments once";
   return "";

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "maya/assumed.h"
 #include "maya/report.h"
 #include "report/assumptions.h"
 #include "report/format.h"
@@ -156,6 +157,17 @@ TEST(Prediction, StepsOfLbfgsAreSaidToAssumeOneEvaluation) {
   };
   EXPECT_TRUE(assumed("optimizer LBFGS 1"));
   EXPECT_FALSE(assumed("optimizer Adam 1"));
+}
+
+TEST(Prediction, KernelsWhoseSizesWereNotReadAreAnAssumption) {
+  Op op;
+  op.work = Attention{};
+  op.name = "flash_fwd_kernel";
+  EXPECT_EQ(assumption_about(op), "");
+  op.name += sizes_assumed;
+  EXPECT_NE(assumption_about(op).find("unknown lengths"), std::string::npos);
+  op.work = Gemm{};
+  EXPECT_NE(assumption_about(op).find("could not be read"), std::string::npos);
 }
 
 TEST(Prediction, ExpertsThatNobodyChoseAreAnAssumption) {

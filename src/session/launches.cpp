@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "maya/assumed.h"
 #include "session/calls.h"
 #include "session/execution.h"
 #include "session/launch_lock.h"
@@ -325,6 +326,8 @@ std::uint32_t op_of_launch(Function& function, const Geometry& geometry, void* c
   // Both may have waited for a peer without the lock: another thread may have changed the table.
   if (seen = find_seen(function, hash); seen != nullptr) return seen->op;
   decoded.op.name = function.kernel.demangled;
+  if (!decoded.recognised && !std::holds_alternative<OtherKernel>(decoded.op.work))
+    decoded.op.name += sizes_assumed;
   decoded.op.geometry = geometry;
   decoded.op.geometry.registers = function.code.registers;
   decoded.op.geometry.shared_bytes += function.code.static_shared;

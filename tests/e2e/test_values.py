@@ -208,3 +208,31 @@ def test_a_barrier_orders_what_ranks_do_on_the_host(run, tmp_path, back_end):
     assert done.code == 0, done.stderr
     for rank in range(2):
         assert f"rank {rank} finds the file: True" in done.stdout
+
+
+PACKED = """
+import sys, torch
+heads, size, tokens = 8, 64, 4096
+q = torch.randn(tokens, heads, size, device="cuda", dtype=torch.bfloat16)
+starts = torch.tensor([0, 1000, 1100, 3000, 4096], dtype=torch.int32, device="cuda")
+if sys.argv[1] == "unknown":
+    starts = (torch.randn(5, device="cuda") * 4096).int()
+for _ in range(3):
+    torch.ops.aten._flash_attention_forward(q, q, q, starts, starts, 1900, 1900, 0.0, True, False)
+torch.cuda.synchronize()
+"""
+
+
+def test_lengths_of_packed_sequences_are_read_or_said_to_be_assumed(run, tmp_path):
+    script = tmp_path / "packed.py"
+    script.write_text(PACKED)
+    sizes = {}
+    for starts in ("known", "unknown"):
+        done = run("python", str(script), starts, options=("--steps", "1"))
+        assert done.code == 0, done.stderr
+        sizes[starts] = next(op["sizes"] for op in done.prediction["ops"] if op["kind"] == "attention")
+        said = [a["what"] for a in done.prediction["assumptions"] if "unknown lengths" in a["what"]]
+        assert bool(said) == (starts == "unknown")
+    # The sum of the squares counts: 1000² + 100² + 1900² + 1096² = 4 · 1206².
+    assert "seq_q=1206" in sizes["known"]
+    assert "seq_q=1024" in sizes["unknown"]  # 4096 tokens in four
