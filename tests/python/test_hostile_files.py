@@ -140,6 +140,8 @@ def search(tmp_path, monkeypatch):
     monkeypatch.setenv("MAYA_PROGRAM", str(ROOT / "tests/search/fake_maya.py"))
     from maya.search import session
 
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
     space = tmp_path / "space.toml"
     space.write_text('command = ["python3", "train.py", "--tp", "{tp}"]\n[parameters]\ntp = [1, 2]\n'
                      '[cluster]\nname = "dgx-a100"\n')
