@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <istream>
 #include <ostream>
+#include <sstream>
 
 #include "estimate/chip.h"
 #include "estimate/question.h"
@@ -97,7 +98,13 @@ std::string implausible(const Op& op, const Chip& chip, double measured_us, doub
 
 }  // namespace
 
-Result<Op> parse_op(const std::vector<std::string>& words) {
+Result<Op> parse_op(const std::vector<std::string>& arguments) {
+  // An op may also come as one argument: "gemm m=1 n=2 k=3".
+  std::vector<std::string> words;
+  for (const std::string& argument : arguments) {
+    std::istringstream text(argument);
+    for (std::string word; text >> word;) words.push_back(word);
+  }
   if (words.empty()) return Error{"name an op; see `maya estimate --help`"};
   Keys keys;
   for (std::size_t i = 1; i < words.size(); ++i) {

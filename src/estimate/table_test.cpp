@@ -57,6 +57,13 @@ TEST(ParseOp, ExchangesRowsAndColumnsForBlas) {
   EXPECT_EQ(g.compute, DType::bf16);
 }
 
+TEST(ParseOp, AnOpMayBeOneArgument) {
+  auto op = parse_op({"gemm m=1 n=2", "k=3"});
+  ASSERT_TRUE(op);
+  EXPECT_EQ(std::get<Gemm>(op->work).k, 3);
+  EXPECT_FALSE(parse_op({" "}));
+}
+
 TEST(ParseOp, ErrorsSayWhatToDo) {
   for (const char* bad : {"gemmm m=1", "gemm m=1 n=2", "gemm m=1 n=2 k=x", "gemm m=1 n=2 k=3 z=4",
                           "gemm m=1 m=1", "gemm m", "conv n=1 c=1 k=1 h=2 w=2 kernel_size=5",
