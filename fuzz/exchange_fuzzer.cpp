@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     close(file);
     for (std::uint64_t key = 0; key < 3; ++key) {
       const auto entry = exchange.await(1, key, 0);
-      if (entry.data.size() > size) __builtin_trap();
+      // Zeros take no room in the log, but there is a limit to them.
+      if (entry.data.size() > std::max(size, std::size_t{1} << 20)) __builtin_trap();
     }
   }
   std::filesystem::remove_all(folder);

@@ -4,6 +4,9 @@ namespace maya::fuzz {
 
 std::vector<std::string> seeds() {
   std::string log;
+  for (const std::uint64_t word : {std::uint64_t{0x0a474f4c4159414d}, std::uint64_t{0},
+                                   std::uint64_t{32}, std::uint64_t{0}})  // the front
+    log.append(reinterpret_cast<const char*>(&word), sizeof word);
   auto entry = [&](std::uint64_t key, std::uint64_t bytes, const std::string& payload) {
     const std::uint32_t known = 1, magic = 0x4d455843;
     for (const std::uint64_t word : {key, bytes})

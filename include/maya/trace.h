@@ -176,8 +176,12 @@ struct Recording {
 };
 
 // Reads rank-N.maya, and rank-N.maya.tail if the process was killed. The bytes are not trusted:
-// every index of the result is within its table.
-Result<Recording> read(const std::string& path);
+// every index of the result is within its table. The process may still be writing: then the result
+// is what it had recorded at some moment during the call.
+//
+// With `enough_records` reading stops after the block that brings the recording to so many.
+inline constexpr std::size_t all_records = ~std::size_t{0};
+Result<Recording> read(const std::string& path, std::size_t enough_records = all_records);
 
 std::string_view name(Kind kind);
 

@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t close_recordings = 1, leave = 2;
+constexpr std::size_t first_records = 1 << 19;
 
 double seconds(clockid_t clock) {
   timespec t{};
@@ -104,8 +105,12 @@ std::vector<std::string> StopAfter::open_recordings() const {
 }
 
 bool StopAfter::enough_in(const std::string& path) {
-  auto recording = trace::read(path);
+  // Small models make a hundred thousand records a second, and few steps are needed: a look reads
+  // no more than it must, so that the next one comes soon.
+  std::size_t& enough = records_read_.try_emplace(path, first_records).first->second;
+  auto recording = trace::read(path, enough);
   if (!recording) return false;
+  if (recording->records.size() >= enough) enough *= 4;
   const auto seen = collate::steady_steps(std::move(*recording));
   if (seen.certain) return seen.count >= steps_;
   // Repetition alone may be the actual work of the program (inference), but it may also be the
@@ -138,7 +143,7 @@ bool StopAfter::enough() {
   if (open.empty()) return false;
   auto wanted = ranks_.size();
   if (wanted == 0) {
-    auto first = trace::read(open.front());
+    auto first = trace::read(open.front(), 1);
     if (!first) return false;
     wanted = static_cast<std::size_t>(std::max(first->identity.world_size, 1));
   }

@@ -50,6 +50,7 @@ class StopAfter {
     double last{}, seconds{};  // when the last repetition was seen; total time
   };
   std::map<std::string, Repeating> repeating_;
+  std::map<std::string, std::size_t> records_read_;  // of each recording, at the next look
   std::string behind_;  // the recording that had too few steps; it is checked first
 
   std::atomic<bool> reached_{};

@@ -1,6 +1,7 @@
 #include "session/meetings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace maya::session {
@@ -16,7 +17,7 @@ void Meetings::queued(const Stream& stream, std::shared_ptr<maya::values::Exchan
   const std::uint64_t mark = progress_.mark();
   std::lock_guard guard(mutex_);
   if (meetings_.size() >= most_meetings) meetings_.pop_front();
-  meetings_.push_back({stream.id, mark, std::move(exchange), size, key});
+  meetings_.push_back({stream.id, mark, {std::move(exchange), key}, size});
 }
 
 bool Meetings::attend(double seconds) {
@@ -27,12 +28,13 @@ bool Meetings::attend(double seconds) {
     const auto later = std::stable_partition(
         meetings_.begin(), meetings_.end(),
         [&](const Meeting& m) { return progress_.waited_for(m.stream, m.mark); });
-    due.assign(meetings_.begin(), later);
+    due.assign(std::make_move_iterator(meetings_.begin()), std::make_move_iterator(later));
     meetings_.erase(meetings_.begin(), later);
   }
   // Without the lock: another thread may have to queue what the other members wait for.
   for (const Meeting& m : due)
-    for (int member = 0; member < m.size; ++member) m.exchange->await(member, m.key, seconds);
+    for (int member = 0; member < m.size; ++member)
+      m.entry.exchange().await(member, m.entry.key(), seconds);
   return !due.empty();
 }
 

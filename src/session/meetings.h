@@ -34,9 +34,8 @@ class Meetings {
   struct Meeting {
     std::uint16_t stream{};
     std::uint64_t mark{};
-    std::shared_ptr<maya::values::Exchange> exchange;
+    maya::values::HeldEntry entry;
     int size{};
-    std::uint64_t key{};
   };
 
   Progress& progress_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -218,9 +219,28 @@ class Assembler {
   std::array<Bound, 256> bounds_{};
 };
 
+// The tail as it is at one moment, or nothing if it does not belong after block `sequence`. Its
+// writer may be at work: it marks the tail before it empties it, so a copy that was taken between
+// two equal marks is whole. Checksums stand before the pieces and are copied first, so that a piece
+// with a checksum is a full one.
+std::vector<char> copy_of_tail(const Mapping& tail, std::uint64_t session, std::uint64_t sequence) {
+  format::TailHeader head;
+  if (tail.data() == nullptr || tail.size() < sizeof head) return {};
+  std::memcpy(&head, tail.data(), sizeof head);
+  if (std::memcmp(head.magic, format::tail_magic, 8) != 0 &&
+      std::memcmp(head.magic, format::old_tail_magic, 8) != 0)
+    return {};
+  if (head.session != session || head.sequence != sequence) return {};
+  std::vector<char> copy(tail.data(), tail.data() + tail.size());
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::memcpy(&head, tail.data(), sizeof head);
+  if (head.sequence != sequence) return {};
+  return copy;
+}
+
 // Checks the full pieces of a tail. Returns what is wrong, or an empty string. The records after
 // the last full piece (about ten) have no checksum.
-std::string unsealed(const Mapping& tail) {
+std::string unsealed(const std::vector<char>& tail) {
   if (tail.size() != format::tail_bytes) return "its size is wrong";
   const char* sums = tail.data() + sizeof(format::TailHeader);
   for (std::uint32_t piece = format::tail_begin / format::piece_bytes; piece < format::pieces;
@@ -288,7 +308,7 @@ std::size_t announced_records(const Mapping& file, std::size_t position) {
 
 }  // namespace
 
-Result<Recording> read(const std::string& path) {
+Result<Recording> read(const std::string& path, std::size_t enough_records) {
   Mapping file(path);
   auto error = [&](const std::string& what) { return Error{path + ": " + what}; };
   auto damaged = [&](const std::string& what) {
@@ -314,9 +334,11 @@ Result<Recording> read(const std::string& path) {
   std::size_t position = header.header_bytes;
   std::uint64_t sequence = 0, raw_bytes = 0;
   std::vector<char> raw;
-  out.records.reserve(announced_records(file, position));
+  const std::size_t announced = announced_records(file, position);
+  out.records.reserve(enough_records == all_records ? announced
+                                                    : std::min(announced, enough_records));
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
-  while (position < file.size()) {
+  while (position < file.size() && out.records.size() < enough_records) {
     auto at = [&] {
       return " in block " + std::to_string(sequence) + " at byte " + std::to_string(position);
     };
@@ -346,31 +368,25 @@ Result<Recording> read(const std::string& path) {
     ++sequence;
   }
 
-  std::size_t tail_used = 0;
+  std::vector<char> tail;
   std::string tail_path = path + ".tail";
-  if (::access(tail_path.c_str(), R_OK) == 0) {
-    Mapping tail(tail_path);
+  if (out.records.size() < enough_records && ::access(tail_path.c_str(), R_OK) == 0)
+    tail = copy_of_tail(Mapping(tail_path), header.session, sequence);
+  if (!tail.empty()) {
     format::TailHeader head;
-    if (tail.data() != nullptr && tail.size() >= sizeof head) {
-      std::memcpy(&head, tail.data(), sizeof head);
-      const bool sealed = std::memcmp(head.magic, format::tail_magic, 8) == 0;
-      const bool old = std::memcmp(head.magic, format::old_tail_magic, 8) == 0;
-      if ((sealed || old) && head.session == header.session && head.sequence == sequence) {
-        std::string fault = sealed ? unsealed(tail) : "";
-        const std::size_t begin = sealed ? format::tail_begin : sizeof head;
-        tail_used = tail.size();
-        if (fault.empty() && tail.size() > begin)
-          fault = assembler.take(tail.data() + begin, tail.size() - begin, true);
-        if (const int reason = static_cast<int>(head.version >> 16); reason != 0)
-          out.warnings.push_back(
-              {std::string("the recording stops early: ") + std::strerror(reason), 1});
-        if (!fault.empty())
-          return Error{tail_path + ": damaged: " + fault +
-                       "; remove it to read the part before it"};
-      }
-    }
+    std::memcpy(&head, tail.data(), sizeof head);
+    const bool sealed = std::memcmp(head.magic, format::tail_magic, 8) == 0;
+    std::string fault = sealed ? unsealed(tail) : "";
+    const std::size_t begin = sealed ? format::tail_begin : sizeof head;
+    if (fault.empty() && tail.size() > begin)
+      fault = assembler.take(tail.data() + begin, tail.size() - begin, true);
+    if (const int reason = static_cast<int>(head.version >> 16); reason != 0)
+      out.warnings.push_back(
+          {std::string("the recording stops early: ") + std::strerror(reason), 1});
+    if (!fault.empty())
+      return Error{tail_path + ": damaged: " + fault + "; remove it to read the part before it"};
   }
-  if (const std::string what = excess(out, file.size() + tail_used); !what.empty())
+  if (const std::string what = excess(out, file.size() + tail.size()); !what.empty())
     return error(what + ", which is not plausible for a file of this size; not read");
   if (out.records.empty() && out.identity.pid == 0)
     return error("the recording is empty: the process ended before it used the device");

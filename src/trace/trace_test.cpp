@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -388,6 +389,58 @@ TEST_F(TraceTest, OpenInAMissingDirectoryReportsTheReason) {
   EXPECT_NE(status.error().message.find("No such file"), std::string::npos);
   writer.append(launch(0));  // ignored
   EXPECT_FALSE(read(directory_ + "/nothing.maya"));
+}
+
+TEST_F(TraceTest, RecordingThatIsBeingWrittenIsRead) {
+  constexpr std::uint32_t records = 3'000'000;
+  std::atomic<bool> done{};
+  std::jthread program([&] {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    define_op(writer, 0, Op{Fill{1}, "f", {}});
+    // Definitions among the records: a tail that is taken for another one lacks some of them.
+    std::minstd_rand random;  // equal times would compress better than a recording may
+    for (std::uint32_t i = 0; i < records; ++i) {
+      if (i % 5000 == 4999) define_op(writer, i / 5000 + 1, Op{Fill{i}, "f", {}});
+      writer.append(launch(i / 5000, random() % 100'000));
+    }
+    done = true;
+  });
+  std::size_t last = 0, read_while_written = 0;
+  while (!done) {
+    const auto recording = read(path_);
+    if (!recording) {
+      const std::string& why = recording.error().message;  // nothing has been written yet
+      ASSERT_TRUE(why.find("cannot read") != std::string::npos ||
+                  why.find("too short") != std::string::npos ||
+                  why.find("is empty") != std::string::npos)
+          << why;
+      continue;
+    }
+    for (std::size_t i = last; i < recording->records.size(); ++i)
+      ASSERT_EQ(recording->records[i].value, i / 5000) << i;
+    read_while_written += recording->records.size() > last;
+    last = recording->records.size();
+  }
+  program.join();
+  EXPECT_GT(read_while_written, 1u);
+  EXPECT_EQ(read(path_)->records.size(), records);
+}
+
+TEST_F(TraceTest, ReadingStopsWhenEnoughIsRead) {
+  {
+    Writer writer;
+    ASSERT_TRUE(writer.open(path_));
+    identify(writer);
+    define_op(writer, 0, Op{Fill{1}, "f", {}});
+    for (int i = 0; i < 500'000; ++i) writer.append(launch(0));
+  }
+  const auto some = read(path_, 100'000);
+  ASSERT_TRUE(some) << some.error().message;
+  EXPECT_GE(some->records.size(), 100'000u);
+  EXPECT_LT(some->records.size(), 300'000u);
+  EXPECT_EQ(some->identity.world_size, 8);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::uint64_t pair_of(int from, int to) {
 // Of the n-th message between two ranks; apart from the keys of collectives, which are counted.
 std::uint64_t message_key(int from, int to, std::uint64_t n) {
   const std::uint64_t seed[2] = {pair_of(from, to), n};
-  return (std::uint64_t{1} << 61) | base::identity(seed, sizeof seed) >> 3;
+  return first_message_key | base::identity(seed, sizeof seed) >> 3;
 }
 
 bool copies(CollectiveKind kind) {
@@ -30,8 +30,9 @@ bool copies(CollectiveKind kind) {
 // The result of a collective in one member's buffer, or in the part of it that one peer fills.
 class Result : public KnownBytes::Pending {
  public:
-  std::shared_ptr<Exchange> exchange;
-  std::uint64_t key{};
+  Result(std::shared_ptr<Exchange> exchange, std::uint64_t key)
+      : entry_(std::move(exchange), key) {}
+
   CollectiveKind kind{};
   ReduceOp reduce{};
   DType dtype{};
@@ -50,7 +51,8 @@ class Result : public KnownBytes::Pending {
  private:
   // 0: nobody sent it.
   std::uint64_t key_of_source(std::uint64_t bytes) const {
-    if (kind != CollectiveKind::broadcast || !exchange->is_absent(source)) return key;
+    if (kind != CollectiveKind::broadcast || !entry_.exchange().is_absent(source))
+      return entry_.key();
     if (sent_as_root == nullptr) return 0;
     const auto found = sent_as_root->find({communicator, bytes});
     return found == sent_as_root->end() ? 0 : found->second;
@@ -62,7 +64,7 @@ class Result : public KnownBytes::Pending {
       std::memcpy(to, before.data(), bytes);
       return true;
     }
-    const auto entry = exchange->await(source, sent, peer_patience());
+    const auto entry = entry_.exchange().await(source, sent, peer_patience());
     const std::uint64_t offset =
         kind == CollectiveKind::all_to_all ? static_cast<std::uint64_t>(rank) * bytes : 0;
     if (!entry.known || entry.data.size() < offset + bytes) return false;
@@ -77,12 +79,14 @@ class Result : public KnownBytes::Pending {
     const std::uint64_t offset =
         kind == CollectiveKind::reduce_scatter ? static_cast<std::uint64_t>(rank) * bytes : 0;
     std::vector<std::vector<char>> contributions;
-    for (auto& entry : exchange->gather(key, peer_patience())) {
+    for (auto& entry : entry_.exchange().gather(entry_.key(), peer_patience())) {
       if (!entry.known || entry.data.size() < offset + bytes) return false;
       contributions.push_back(std::move(entry.data));
     }
     return reduce_contributions(dtype, reduce, contributions, offset, to, bytes);
   }
+
+  HeldEntry entry_;
 };
 
 // A message from an absent rank is the one that this rank sent it in turn: members of an exchange
@@ -142,6 +146,7 @@ std::uint64_t Member::collective(const Exchanged& call, KnownBytes& values,
     if (receives) values.forget(call.receive, call.receive_bytes);
     return 0;
   }
+  exchange_->pass(sequence_);  // whoever waits for the one before has held it by now
   const std::uint64_t key = ++sequence_;
   const std::uint64_t of_all = call.kind == CollectiveKind::broadcast ? 0 : key;
   if (call.kind != CollectiveKind::broadcast || call.root == rank_) {
@@ -158,8 +163,8 @@ std::uint64_t Member::collective(const Exchanged& call, KnownBytes& values,
   }
   if (!receives) return of_all;
   auto promise = [&](std::uint64_t offset, std::uint64_t bytes, int source) {
-    auto result = std::make_shared<Result>();
-    result->exchange = exchange_, result->key = key, result->kind = call.kind;
+    auto result = std::make_shared<Result>(exchange_, key);
+    result->kind = call.kind;
     result->reduce = call.reduce, result->dtype = call.dtype;
     result->rank = rank_, result->source = source;
     if (call.kind == CollectiveKind::broadcast && exchange_->is_absent(source)) {

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -12,7 +14,13 @@ namespace maya::values {
 namespace {
 
 constexpr std::uint32_t entry_magic = 0x4d455843;
+constexpr std::uint64_t front_magic = 0x0a474f4c4159414dULL;  // "MAYALOG\n"
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;  // of an entry
+constexpr std::uint64_t most_zeros = std::uint64_t{1} << 20;  // a header alone asks for no more
+constexpr std::uint64_t tell_every = 256;                     // collectives
+constexpr std::uint64_t free_at_least = 4 << 20;              // bytes
+constexpr std::uint64_t page = 4096;
+constexpr std::size_t many_entries = 4096;
 
 double now() {
   timespec t{};
@@ -25,6 +33,10 @@ void pause(std::uint32_t seen, int round) {
   if (exchange_waits.await != nullptr) return exchange_waits.await(seen, round);
   timespec t{0, round < 50 ? 50000 : round < 500 ? 500000 : 5000000};
   nanosleep(&t, nullptr);
+}
+
+bool all_zeros(const char* data, std::uint64_t bytes) {
+  return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0);
 }
 
 std::uint32_t news() { return exchange_waits.news != nullptr ? exchange_waits.news() : 0; }
@@ -49,6 +61,11 @@ Exchange::Exchange(std::string directory, std::uint64_t id, int rank, int size)
   if (directory_.empty()) return;
   mkdir(directory_.c_str(), 0755);
   own_ = ::open(path(rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  const Front front{front_magic, 0, sizeof(Front), 0};
+  if (own_ >= 0 && pwrite(own_, &front, sizeof front, 0) != sizeof front) {
+    ::close(own_);  // a full disk: peers learn nothing from this member
+    own_ = -1;
+  }
   if (exchange_waits.tell != nullptr) exchange_waits.tell();
 }
 
@@ -67,35 +84,121 @@ std::string Exchange::path(int rank) const {
 void Exchange::post(std::uint64_t key, const void* data, std::uint64_t bytes) {
   if (own_ < 0) return;
   std::lock_guard guard(mutex_);
-  std::vector<char> entry(sizeof(Header) + (data != nullptr ? bytes : 0));
-  Header header{key, data != nullptr ? bytes : 0, data != nullptr, entry_magic};
+  const auto* payload = static_cast<const char*>(data);
+  const bool zeros = payload != nullptr && bytes <= most_zeros && all_zeros(payload, bytes);
+  const Known known = payload == nullptr ? Known::no : zeros ? Known::zeros : Known::yes;
+  const std::uint64_t stored = known == Known::yes ? bytes : 0;
+  std::vector<char> entry(sizeof(Header) + stored);
+  const Header header{key, known == Known::no ? 0 : bytes, known, entry_magic};
   std::memcpy(entry.data(), &header, sizeof header);
-  if (data != nullptr) std::memcpy(entry.data() + sizeof header, data, bytes);
+  if (stored > 0) std::memcpy(entry.data() + sizeof header, payload, stored);
   // One write: a reader sees the entry whole or sees that it is not there yet.
   if (pwrite(own_, entry.data(), entry.size(), static_cast<off_t>(end_)) ==
-      static_cast<ssize_t>(entry.size()))
+      static_cast<ssize_t>(entry.size())) {
+    const bool message = key >= first_message_key && key < first_agreement_key;
+    kept_.push_back({key < first_message_key ? key
+                     : message               ? ~std::uint64_t{0}
+                                             : passed_ + 1,
+                     end_});
     end_ += entry.size();
+    if (end_ - freed_ >= free_at_least && end_ >= try_again_) free_read();
+  }
   if (exchange_waits.tell != nullptr) exchange_waits.tell();
 }
 
-bool Exchange::advance(Peer& peer, int rank) {
+void Exchange::hold(std::uint64_t key) {
+  std::lock_guard guard(mutex_);
+  held_.insert(key);
+}
+
+void Exchange::drop(std::uint64_t key) {
+  std::lock_guard guard(mutex_);
+  if (const auto one = held_.find(key); one != held_.end()) held_.erase(one);
+}
+
+void Exchange::pass(std::uint64_t key) {
+  std::lock_guard guard(mutex_);
+  passed_ = std::max(passed_, key);
+  if (own_ < 0 || passed_ - told_ < tell_every) return;
+  told_ = passed_;
+  const std::uint64_t first = needed();
+  if (pwrite(own_, &first, sizeof first, offsetof(Front, needed)) != sizeof first) return;
+  for (Peer& peer : peers_)
+    if (peer.entries.size() > many_entries) forget_passed(peer);
+}
+
+std::uint64_t Exchange::needed() const {
+  return held_.empty() ? passed_ + 1 : std::min(*held_.begin(), passed_ + 1);
+}
+
+void Exchange::forget_passed(Peer& peer) {
+  const std::uint64_t first = needed();
+  std::erase_if(peer.entries, [&](const auto& entry) { return entry.first < first; });
+}
+
+// Gives the disk back what no member will read. An absent member is answered for with this one's
+// own entries, the old ones too.
+void Exchange::free_read() {
+  try_again_ = end_ + free_at_least;
+  std::uint64_t first = needed();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    Front front{};
+    if (peer.absent || !open(peer, rank) ||
+        pread(peer.file, &front, sizeof front, 0) != sizeof front || front.magic != front_magic)
+      return;
+    first = std::min(first, front.needed);
+  }
+  while (!kept_.empty() && kept_.front().read_before < first) kept_.pop_front();
+  const std::uint64_t start = kept_.empty() ? end_ : kept_.front().position;
+  if (start - freed_ < free_at_least) return;
+  // First what readers look at, then the hole.
+  if (pwrite(own_, &start, sizeof start, offsetof(Front, start)) != sizeof start) return;
+  const std::uint64_t begin = (freed_ + page - 1) / page * page, end = start / page * page;
+  freed_ = start;
+  if (end > begin)
+    fallocate(own_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+              static_cast<off_t>(end - begin));
+}
+
+bool Exchange::open(Peer& peer, int rank) {
   if (peer.file < 0) peer.file = ::open(path(rank).c_str(), O_RDONLY | O_CLOEXEC);
-  if (peer.file < 0) return false;
+  return peer.file >= 0;
+}
+
+// Moves on to the first entry that is still there. False: it is there already.
+bool Exchange::skip_freed(Peer& peer) {
+  Front front{};
+  if (pread(peer.file, &front, sizeof front, 0) != sizeof front || front.magic != front_magic ||
+      front.start <= peer.position)
+    return false;
+  peer.position = front.start;
+  return true;
+}
+
+bool Exchange::advance(Peer& peer, int rank) {
+  if (!open(peer, rank)) return false;
   bool any = false;
+  skip_freed(peer);
   for (;;) {
     Header header;
     if (pread(peer.file, &header, sizeof header, static_cast<off_t>(peer.position)) !=
         sizeof header)
       return any;
-    if (header.magic != entry_magic) return any;
+    if (header.magic != entry_magic) {
+      if (skip_freed(peer)) continue;  // it was freed just now
+      return any;
+    }
     struct stat info {};
     const std::uint64_t begin = peer.position + sizeof header;
-    if (fstat(peer.file, &info) != 0 || header.bytes > most_bytes ||
-        static_cast<std::uint64_t>(info.st_size) < begin + header.bytes)
+    const std::uint64_t stored = header.known == Known::yes ? header.bytes : 0;
+    if (header.known > Known::zeros || fstat(peer.file, &info) != 0 ||
+        header.bytes > (header.known == Known::zeros ? most_zeros : most_bytes) ||
+        static_cast<std::uint64_t>(info.st_size) < begin + stored)
       return any;
-    const std::uint64_t end = begin + header.bytes;
-    peer.entries[header.key] = {peer.position + sizeof header, header.bytes, header.known != 0};
-    peer.position = end;
+    peer.entries[header.key] = {begin, header.bytes, header.known};
+    peer.position = begin + stored;
     any = true;
   }
 }
@@ -116,11 +219,12 @@ Exchange::Entry Exchange::await(int rank, std::uint64_t key, double seconds) {
       if (it == peer.entries.end() && advance(peer, rank)) it = peer.entries.find(key);
       if (it != peer.entries.end()) {
         entry.arrived = true;
-        entry.known = it->second.known;
-        entry.data.resize(it->second.bytes);
-        if (!entry.data.empty() && pread(peer.file, entry.data.data(), entry.data.size(),
-                                         static_cast<off_t>(it->second.position)) !=
-                                       static_cast<ssize_t>(entry.data.size()))
+        entry.known = it->second.known != Known::no;
+        entry.data.resize(entry.known ? it->second.bytes : 0);
+        if (it->second.known == Known::yes && !entry.data.empty() &&
+            pread(peer.file, entry.data.data(), entry.data.size(),
+                  static_cast<off_t>(it->second.position)) !=
+                static_cast<ssize_t>(entry.data.size()))
           entry.known = false;
         return entry;
       }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,30 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.executable).parent
 MAYA = os.environ.get("MAYA_PROGRAM", str(BIN / "maya"))
+
+
+def finished(words: list[str], timeout: float, **options) -> subprocess.CompletedProcess:
+    """Runs a command; if it takes too long, ends it and all it has started before the test fails."""
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except BaseException:
+            end_session(process.pid)
+            process.communicate()
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+
+def end_session(leader: int) -> None:
+    """Kills every process of a session: `maya run` gives commands a process group of their own."""
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                os.kill(int(entry.name), signal.SIGKILL)
+        except OSError:
+            continue
 
 
 @dataclass
@@ -40,9 +65,7 @@ class Done:
 @pytest.fixture
 def maya():
     def call(*words: str, **environment: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [MAYA, *words], capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
-        )
+        return finished([MAYA, *words], timeout=300, env={**os.environ, **environment})
 
     return call
 
@@ -55,10 +78,8 @@ def run(tmp_path):
              timeout: float = 300, **environment: str) -> Done:
         out = out or tmp_path / "run"
         words = [str(BIN / command[0]) if (BIN / command[0]).exists() else command[0], *command[1:]]
-        done = subprocess.run(
+        done = finished(
             [MAYA, "run", "--cluster", cluster, "--out", str(out), *options, "--", *words],
-            capture_output=True,
-            text=True,
             timeout=timeout,
             cwd=ROOT,
             env={**os.environ, **environment},
