@@ -28,6 +28,8 @@ struct Options {
   // encloses each step.
   std::uint32_t steps{0};
   std::string step_range;
+  // The recordings were cut behind their last whole step: an update at the end is complete.
+  bool whole_steps{false};
   // The recorded host times are those that the program's virtual clock counted
   // (session/settled_time.h). Disturbances by this machine have been removed already.
   bool settled{false};

@@ -79,6 +79,8 @@ struct Job {
   // used. More than 1 by far: the machine was busy while it recorded.
   double host_spread{1};
   bool truncated{};  // a recording ends early (crash, kill): the ends of the ranks may not match
+  // Why the detected step says nothing about the steps of the program; empty if it does.
+  std::string unusable_step;
   std::vector<std::string> notes;  // shown to the user (missing ranks, only one step …)
 
   std::size_t steps() const { return measured.size(); }

@@ -140,7 +140,8 @@ class Finder {
     std::size_t fewest = SIZE_MAX, most = 0;
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
       cuts.push_back(find(c));
-      if (job_.truncated && options_.steps == 0) drop_unfinished(by, sequences_[c], cuts.back());
+      if (job_.truncated && options_.steps == 0 && !options_.whole_steps)
+        drop_unfinished(by, sequences_[c], cuts.back());
       fewest = std::min(fewest, cuts.back().size());
       most = std::max(most, cuts.back().size());
     }
@@ -238,7 +239,19 @@ class Finder {
         "forward work (inference or an evaluation)");
   }
 
+  // The only step is the first one. In some programs it is longer by minutes than all others.
   void single() {
+    for (std::size_t c = 0; c < sequences_.size(); ++c) {
+      const auto& step = job_.classes[c].step_begin;
+      for (const Stretch& tuning : benchmarks(sequences_[c]))
+        if (sequences_[c].record(tuning.begin) >= step.front() &&
+            sequences_[c].record(tuning.begin) < step.back()) {
+          job_.unusable_step =
+              "the only step that was recorded is the first one, in which the program compiled "
+              "kernels and timed them to choose among them";
+          return;
+        }
+    }
     job_.notes.push_back(
         "the run has only one step, which may include warm-up; two or more steps give a more "
         "reliable answer");

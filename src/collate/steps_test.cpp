@@ -428,6 +428,40 @@ TEST(Steps, BenchmarksOfKernelsAreNoSteps) {
   EXPECT_EQ(job.classes[0].step_begin[2] - job.classes[0].step_begin[1], length);
 }
 
+// A command that failed in its second step, cut behind the first one.
+TEST(Steps, WholeStepsBeforeAFailureAreKept) {
+  for (int steps : {1, 3}) {
+    RecordingBuilder r;
+    initialize(r);
+    for (int s = 0; s < steps; ++s) {
+      micro_batch(r);
+      r.add(trace::Kind::launch, r.op({OptimizerStep{OptimizerKind::adamw, 1000, 5}, "adamw"}));
+    }
+    r.recording().complete = false;
+    RecordingBuilder other = r;
+    job::Job job = found(r, {.whole_steps = true});
+    EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+    EXPECT_EQ(job.steps(), static_cast<std::size_t>(steps));
+    EXPECT_TRUE(job.unusable_step.empty());
+    if (steps == 1) continue;
+    job = found(other);  // the last update may have been cut off
+    EXPECT_EQ(job.steps(), static_cast<std::size_t>(steps - 1));
+  }
+}
+
+TEST(Steps, AnOnlyStepInWhichKernelsAreTimedIsOfNoUse) {
+  RecordingBuilder r;
+  initialize(r);
+  micro_batch(r);
+  time_kernel(r, 10, 400);
+  r.add(trace::Kind::launch, r.op({OptimizerStep{OptimizerKind::adamw, 1000, 5}, "adamw"}));
+  r.recording().complete = false;
+  job::Job job = found(r, {.whole_steps = true});
+  EXPECT_EQ(job.found_by, StepsFoundBy::optimizer);
+  EXPECT_EQ(job.steps(), 1u);
+  EXPECT_FALSE(job.unusable_step.empty());
+}
+
 TEST(Steps, AProgramThatOnlyTimesKernelsHasItsRoundsAsSteps) {
   RecordingBuilder r;
   initialize(r);

@@ -107,8 +107,8 @@ bool out_of_memory(const std::vector<trace::Recording>& recordings) {
   });
 }
 
-// For ranks that ended before a step was complete. Their calls may not match, so they are not
-// collated; only their memory is reported.
+// For ranks that ended before a step was complete, or whose only step is of no use. Their calls may
+// not match, so they are not collated; only their memory is reported.
 job::Job job_without_steps(std::vector<trace::Recording> recordings) {
   job::Job job;
   job.world_size = recordings[0].identity.world_size;
@@ -123,6 +123,13 @@ job::Job job_without_steps(std::vector<trace::Recording> recordings) {
     job.classes.back().recording = std::move(recording);
   }
   return job;
+}
+
+std::vector<trace::Recording> recordings_of(job::Job job) {
+  std::vector<trace::Recording> recordings;
+  for (job::RankClass& rank_class : job.classes)
+    recordings.push_back(std::move(rank_class.recording));
+  return recordings;
 }
 
 std::map<std::string, std::string> environment_of(const trace::Recording& recording) {
@@ -265,24 +272,29 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
     ending = report::ending_of(run->recordings, training, run->file.exit_code);
     if (options.steps == "auto") report::keep_common_steps(run->recordings, training);
   }
+  collate::Options collating = collate_options(options, *cluster, run->file);
+  collating.whole_steps = ending && ending->whole_steps > 0 && options.steps == "auto";
   const bool no_step = !works || (ending && ending->whole_steps == 0 && options.steps == "auto");
 
   Outcome outcome;
+  std::string unusable;
   if (no_step) {
     outcome.job = job_without_steps(std::move(run->recordings));
   } else {
     // The calls of ranks that failed may not match, even in the steps they completed.
     std::vector<trace::Recording> kept;
     if (ending) kept = run->recordings;
-    Result<job::Job> job =
-        collate::collate(std::move(run->recordings), collate_options(options, *cluster, run->file));
+    Result<job::Job> job = collate::collate(std::move(run->recordings), collating);
+    if (job) unusable = job->unusable_step;
     simulate::Options simulation;
     simulation.keep_spans = options.keep_spans;
     simulation.most_spans = options.most_spans;
     Result<simulate::Timeline> timeline =
         job ? simulate::simulate(*job, *cluster, use_estimator, use_network, simulation)
             : Result<simulate::Timeline>(job.error());
-    if (timeline) {
+    if (!unusable.empty()) {
+      outcome.job = job_without_steps(recordings_of(std::move(*job)));
+    } else if (timeline) {
       outcome.job = std::move(*job);
       outcome.timeline = std::move(*timeline);
     } else if (ending) {
@@ -298,6 +310,10 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
                       settings->units, ending ? &*ending : nullptr);
   if (!works && outcome.prediction.no_step.empty())
     outcome.prediction.no_step = "The command put no work on the GPU: only its memory is known";
+  if (!unusable.empty()) {
+    std::string& reason = outcome.prediction.no_step;
+    reason = reason.empty() ? "No step time: " + unusable : reason + "; " + unusable;
+  }
   outcome.prediction.settings = options.settings;
   for (const std::string& note : run->notes) outcome.prediction.notes.push_back(note);
   if (run->file.virtual_clock) trust_script_times(outcome.prediction.notes);
