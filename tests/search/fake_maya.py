@@ -106,6 +106,41 @@ def predict(words, cluster, settings, slack=0.0):
     return prediction
 
 
+def serve(words, command):
+    """What a client of an engine sees: sequences that run at once raise throughput and the time of a token; requests
+    that come faster than they are served wait."""
+    cluster = option(words, "--cluster", "h100-sxm", str)
+    load = {word.partition("=")[0]: word.partition("=")[2] for word in words if "=" in word and word[0] != "-"}
+    tp, sequences = option(command, "-tp", 1), option(command, "--max-num-seqs", 64)
+    output, requests = int(load["output"]), int(load["requests"])
+    tpot = (20.0 / tp**0.7) * (1 + sequences / 128)
+    most = sequences / (output * tpot / 1000)  # requests a second
+
+    def figures(rate):
+        served = min(rate, most)
+        ttft = 40.0 if rate <= most else 40.0 + 1000 * requests * (1 / most - 1 / rate)
+        spread = {share: factor for share, factor in (("mean", 1.0), ("p50", 1.0), ("p90", 1.2), ("p95", 1.3),
+                                                      ("p99", 1.5))}
+        found = {"load": f"{rate:g}", "requests": requests, "completed": requests, "failed": 0,
+                 "requests_per_second": served, "output_tokens_per_second": served * output,
+                 "total_tokens_per_second": served * (output + int(load["input"]))}
+        for name, ms in (("ttft_ms", ttft), ("tpot_ms", tpot), ("itl_ms", tpot), ("e2e_ms", ttft + output * tpot)):
+            found[name] = {share: factor * ms for share, factor in spread.items()}
+        return found
+
+    serving = {"model": "m", "loads": [figures(float(load["rate"]))]}
+    if "--fails" in command:
+        serving["loads"][0] |= {"failed": 3, "problems": ["400 Bad Request"]}
+    if "--capacity" in words:
+        limit = float(option(words, "--capacity", "", str).partition("p99_ttft<")[2].removesuffix("ms"))
+        points = [{"rate": rate, **figures(rate)} for rate in (1, 2, 4, 8, 16, 32, 64, 128)]
+        for point in points:
+            point["kept"] = point["ttft_ms"]["p99"] <= limit
+        serving["capacity"] = {"limit": f"p99_ttft<{limit:g}ms", "limited": True, "points": points,
+                               "rate": max((p["rate"] for p in points if p["kept"]), default=0)}
+    return predict(["--world", str(tp)], cluster, {}) | {"step": None, "gpus": tp, "serving": serving, "families": []}
+
+
 def main():
     words = sys.argv[1:]
     if words[:2] == ["run", "--help"]:
@@ -134,6 +169,14 @@ def main():
         pathlib.Path(option(words, "--out", "", str)).write_text(json.dumps(predict(command, cluster, settings)))
         return 0
     command = words[words.index("--") + 1:]
+    if words[0] == "serve-bench":
+        if option(command, "--max-num-seqs", 64) > 1000:
+            print("ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization.")
+            return 1
+        out = pathlib.Path(option(words, "--out", "", str))
+        (out / "caches").mkdir(parents=True)
+        (out / "prediction.json").write_text(json.dumps(serve(words[:words.index("--")], command)))
+        return 1 if "--fails" in command else 0
     time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
     if "--hang" in command:
         print("loading", flush=True)

@@ -194,6 +194,9 @@ class Campaign:
         if recording in self.recordings:
             run = self.store.trial_folder(self.recordings[recording]).absolute() / "run"
             task = trial.again_task(self.program, plan, run, folder, self.directory, {})
+        elif plan.serving:
+            task = trial.serving_task(self.program, plan, folder, self.directory, limits.timeout_s, self.memory_gib,
+                                      limits.ranks, {})
         else:
             task = trial.run_task(self.program, plan, folder, self.directory, limits.timeout_s, self.memory_gib,
                                   limits.stop_after, limits.ranks, {}, strict,
@@ -278,11 +281,12 @@ class Campaign:
                 wrong = self.space.objective.check_work(candidate.values, result.prediction)
                 if wrong:
                     raise NoValue(wrong)
-                goals = self.space.objective.values(candidate.values, result.prediction)
                 if limit := self._over_limit(candidate.values, result.prediction):
                     kind, detail = outcome.OVER_LIMIT, limit
+                goals = self.space.objective.values(candidate.values, result.prediction)
             except NoValue as problem:
-                kind, detail = outcome.NO_STEP, str(problem)
+                if kind != outcome.OVER_LIMIT:
+                    kind, detail = outcome.NO_STEP, str(problem)
         record = Record(-1, values, kind, detail, key, goals, result.prediction or {}, result.seconds, result.reused,
                         result.folder, candidate.baseline, result.checks)
         self.store.add(record, candidate.asked)
@@ -308,6 +312,8 @@ class Campaign:
 
     def _over_limit(self, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> str:
         limits, goals = self.space.limits, self.space.objective
+        if self.space.serving and (broken := self.space.serving.broken(values, prediction)):
+            return broken
         peak, capacity = peak_memory(prediction)
         if limits.memory_headroom and capacity and peak > capacity * (1 - limits.memory_headroom):
             return (f"{peak / 2**30:.1f} of {capacity / 2**30:.1f} GiB leave {100 * (1 - peak / capacity):.1f} % free; "

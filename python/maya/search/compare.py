@@ -19,7 +19,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
-from maya.search.objective import peak_memory
+from maya.search import serving
+from maya.search.objective import GOALS, peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
 
@@ -49,6 +50,10 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{abs(self.percent):.1f} ± {self.plus_minus:.1f} % {'slower' if self.percent > 0 else 'faster'}"
+
+
+def _has_families(prediction: Mapping[str, Any]) -> bool:
+    return bool(prediction.get("step") and prediction.get("families"))
 
 
 def _families(prediction: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -126,16 +131,19 @@ def _variance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
 
 
 def difference(space: Space, a: Record, b: Record) -> Difference:
-    """b against a in the first goal of the space (all goals are proportional to the step's time)."""
+    """b against a in the first goal of the space. In training all goals are proportional to the step's time; in serving
+    the families of a forward pass stand for what else the load consists of."""
     goal = space.objective.goals[0]
     if goal == "memory" or a.goals[0] <= 0 or b.goals[0] <= 0:
         return Difference(100 * (b.goals[0] / a.goals[0] - 1) if a.goals[0] else 0.0, 0.0)
     ratio = b.goals[0] / a.goals[0]
-    if goal == "tokens_per_second":
+    if GOALS[goal].maximize:
         ratio = 1 / ratio
     recorded_twice = a is not b and not _one_recording(a.prediction, b.prediction)
-    variance = 0.0 if a is b else _variance(a.prediction, b.prediction)
-    spread = math.sqrt(variance + (RECORDING**2 if recorded_twice else 0.0))
+    comparable = space.serving is None or (_has_families(a.prediction) and _has_families(b.prediction))
+    variance = 0.0 if a is b or not comparable else _variance(a.prediction, b.prediction)
+    again = serving.REPEATED if space.serving else RECORDING
+    spread = math.sqrt(variance + (again**2 if recorded_twice else 0.0))
     return Difference(100 * (ratio - 1), 100 * ratio * spread)
 
 

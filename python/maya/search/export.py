@@ -7,9 +7,19 @@ import io
 import json
 from typing import Any
 
+from maya.search import serving
 from maya.search.objective import peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
+
+
+def served(record: Record) -> dict[str, Any]:
+    figures = serving.figures(record.prediction)
+    found = {f"{share}_{time}_ms": serving.time_ms(record.prediction, time, share)
+             for time in serving.TIMES for share in ("mean", "median", "p95", "p99")}
+    return found | {name: figures.get(name) for name in (
+        "rate", "requests_per_second", "output_tokens_per_second", "total_tokens_per_second",
+        "goodput_requests_per_second")}
 
 
 def rows(space: Space, records: list[Record]) -> list[dict[str, Any]]:
@@ -32,6 +42,8 @@ def rows(space: Space, records: list[Record]) -> list[dict[str, Any]]:
             "cluster": record.prediction.get("cluster"),
         }
         row |= {f"{name}_ms": breakdown.get(name) for name in ("compute", "exposed_communication", "copy", "idle")}
+        if space.serving:
+            row |= served(record)
         row |= {"seconds": record.seconds, "reused": record.reused, "folder": record.folder}
         found.append(row)
     return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping
 
 from maya import MayaError
+from maya.search import serving
 from maya.search.expression import Expression
 
 
@@ -17,17 +18,31 @@ class Goal:
     needs_tokens: bool = False  # the number of tokens to train on
     per_token: bool = False  # the tokens of a step
     priced: bool = False
+    of: str = "training"  # or "serving", or "both"
 
 
 GOALS: dict[str, Goal] = {
     "step_time": Goal("Step", "ms"),
-    "tokens_per_second": Goal("Tokens/s", "/s", maximize=True, per_token=True),
+    "tokens_per_second": Goal("Tokens/s", "/s", maximize=True, per_token=True, of="both"),
     "cost_per_step": Goal("Cost of a step", "$", priced=True),
-    "cost_per_token": Goal("Cost of a million tokens", "$", per_token=True, priced=True),
+    "cost_per_token": Goal("Cost of a million tokens", "$", per_token=True, priced=True, of="both"),
     "time_to_tokens": Goal("Time to train", "h", needs_tokens=True, per_token=True),
     "cost_to_tokens": Goal("Cost to train", "$", needs_tokens=True, per_token=True, priced=True),
-    "memory": Goal("Memory", "GiB"),
+    "memory": Goal("Memory", "GiB", of="both"),
+    "cost_per_output_token": Goal("Cost of 1M output tokens", "$", priced=True, of="serving"),
+    "output_tokens_per_second": Goal("Output tokens/s", "/s", maximize=True, of="serving"),
+    "requests_per_second": Goal("Requests/s", "/s", maximize=True, of="serving"),
+    "goodput": Goal("Goodput", "requests/s", maximize=True, of="serving"),
+    **{f"{share}_{time}": Goal(f"{share} {time.upper()}", "ms", of="serving")
+       for time in serving.TIMES for share in serving.SHARES},
 }
+_SERVED = {"output_tokens_per_second": "output_tokens_per_second", "requests_per_second": "requests_per_second",
+           "tokens_per_second": "total_tokens_per_second", "goodput": "goodput_requests_per_second"}
+
+
+def goals_of(kind: str) -> list[str]:
+    """Names of the goals of training or of serving."""
+    return [name for name, goal in GOALS.items() if goal.of in (kind, "both")]
 
 
 class NoValue(MayaError):
@@ -78,16 +93,15 @@ class Objective:
         return [self.value(goal, values, prediction) for goal in self.goals]
 
     def value(self, name: str, values: Mapping[str, Any], prediction: Mapping[str, Any]) -> float:
-        goal, seconds = GOALS[name], prediction["step"]["ms"] / 1000
         if name == "memory":
             return peak_memory(prediction)[0] / 2**30
+        if prediction.get("serving"):
+            return served(name, prediction)
+        goal, seconds = GOALS[name], prediction["step"]["ms"] / 1000
         if goal.priced:
             dollars = prediction["cost"].get("usd_per_step")
             if dollars is None:
-                raise NoValue(
-                    f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
-                    "usd_per_gpu_hour, or search for step_time"
-                )
+                raise NoValue(no_price(prediction, "step_time"))
         if name == "step_time":
             return seconds * 1000
         if name == "cost_per_step":
@@ -102,3 +116,32 @@ class Objective:
 
     def low_is_good(self, name: str, value: float) -> float:
         return -value if GOALS[name].maximize else value
+
+
+def no_price(prediction: Mapping[str, Any], other: str) -> str:
+    return (f"the catalogue has no price for {prediction.get('cluster')}: give the cluster a file with "
+            f"usd_per_gpu_hour, or search for {other}")
+
+
+def served(name: str, prediction: Mapping[str, Any]) -> float:
+    """A goal of serving."""
+    figures = serving.figures(prediction)
+    if name in _SERVED:
+        found = figures.get(_SERVED[name])
+        if found is None:
+            raise NoValue(f"the load has no {name.replace('_', ' ')}"
+                          + (": give `slo` in [serving]" if name == "goodput" else ""))
+        return float(found)
+    if GOALS[name].priced:
+        an_hour = (prediction.get("cost") or {}).get("usd_per_gpu_hour")
+        if not an_hour:
+            raise NoValue(no_price(prediction, "output_tokens_per_second"))
+        rate = figures.get("output_tokens_per_second" if name == "cost_per_output_token" else "total_tokens_per_second")
+        if not rate:
+            raise NoValue("the load completed no request")
+        return an_hour * prediction["gpus"] / (rate * 3600) * 1e6
+    share, _, time = name.partition("_")
+    found = serving.time_ms(prediction, time, share)
+    if found is None:
+        raise NoValue(f"the load has no {GOALS[name].title}: are there requests of more than one token?")
+    return found

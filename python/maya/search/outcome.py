@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Mapping
 
 from maya import files
+from maya.search import serving
 from maya.search.objective import peak_memory
 
 OK = "ok"
@@ -27,6 +28,14 @@ FAILURES = (CRASH, USAGE, TIMEOUT, NO_STEP)
 # lies outside of it is estimated: the CUDA context (0.4 to 0.55 GiB in the catalogue, each marked as an estimate),
 # loaded modules and NCCL's buffers. 1 % of a GPU of 80 GiB is that context and half as much again.
 MEMORY_ERROR = 0.01
+
+# What engines say when the weights leave too little memory for their cache.
+_NO_ROOM = re.compile(
+    r"no available memory for the cache blocks|not enough memory\b.*(?:cache|mem.fraction)"
+    r"|larger than the (?:maximum number of tokens that can be stored in KV cache|available KV cache memory)"
+    r"|larger than the available KV cache|free memory on device .* is less than desired",
+    re.I,
+)
 
 MAX_READ = 4 << 20  # of a trial's output
 
@@ -105,11 +114,22 @@ def judge(code: int, output: str, prediction: Mapping[str, Any] | None) -> tuple
             return OK, ""
         return NO_STEP, prediction.get("no_step") or "the run ended before a training step was complete"
     line = first_error(output)
+    if room := _NO_ROOM.search(output):
+        said = output[output.rfind("\n", 0, room.start()) + 1:].split("\n", 1)[0]
+        return OUT_OF_MEMORY, f"the engine says: {said.strip()[:400]}"
     if _ARGUMENT.search(line):
         return USAGE, line
     if code < 0:
         return CRASH, f"killed by signal {-code}: {line}"
     return CRASH, line
+
+
+def judge_served(code: int, output: str, prediction: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Kind and detail of an engine's trial. What it computes is no step; an answered load counts."""
+    if prediction and prediction.get("serving"):
+        problem = serving.failure(prediction)
+        return (CRASH, problem) if problem else (OK, "")
+    return judge(code or 1, output, prediction)
 
 
 def goes_beyond(result: Outcome) -> bool:
@@ -140,6 +160,8 @@ def summary(prediction: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: prediction.get(key) for key in (
         "cluster", "gpu", "gpus", "world_size", "step", "breakdown_ms", "flops_per_step", "mfu", "throughput",
         "out_of_memory", "cost", "families", "common_error", "stages")}
+    if prediction.get("serving"):
+        kept["serving"] = serving.kept(prediction["serving"])
     kept["memory"] = [{"rank": 0, "peak_bytes": peak, "capacity_bytes": capacity}] if capacity else []
     for entry in prediction.get("memory") or []:
         if entry.get("allocator_retries"):

@@ -6,10 +6,11 @@ import json
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from maya.search import importance, reason, summary
+from maya.search import importance, reason, serving, summary
+from maya.search.columns import columns, goal_text, memory_text, milliseconds
 from maya.search.objective import GOALS, peak_memory
 from maya.search.store import Record
-from maya.search.view import duration, goal_text, memory_text, milliseconds, record_line
+from maya.search.view import duration, record_line
 
 if TYPE_CHECKING:
     from maya.search.result import SearchResult
@@ -45,17 +46,7 @@ def _data(result: "SearchResult") -> dict[str, Any]:
         "more": GOALS[goal].maximize,
         "parameters": list(space.parameters),
         "trials": [_trial(result, r) for r in shown],
-        "axes": [
-            {"key": "step_ms", "title": "Step (ms)"},
-            {"key": "memory", "title": "Memory (GiB)"},
-            {"key": "usd", "title": "Cost of a step ($)"},
-            {"key": "tokens", "title": "Tokens a second", "more": True},
-        ]
-        + (
-            []
-            if goal in ("step_time", "tokens_per_second", "cost_per_step", "memory")
-            else [{"key": "goal", "title": _title(goal)}]
-        ),
+        **(_served_axes(goal) if space.serving else _axes(goal)),
         "groups": groups,
         "side": [
             {
@@ -65,11 +56,38 @@ def _data(result: "SearchResult") -> dict[str, Any]:
                 "text": milliseconds(r.step_ms or 0),
                 "parts": [[g, reason.grouped(r.prediction)[g]] for g in groups if reason.grouped(r.prediction).get(g)],
             }
-            for place, r in sides
+            for place, r in sides if r.step_ms and not space.serving
         ],
         "importance": importance.shares(space, ranked),
         "skips": _skips(result),
     }
+
+
+def _axes(goal: str) -> dict[str, Any]:
+    """Axes of the first plot and columns of the table for training."""
+    axes: list[dict[str, Any]] = [
+        {"key": "step_ms", "title": "Step (ms)"},
+        {"key": "memory", "title": "Memory (GiB)"},
+        {"key": "usd", "title": "Cost of a step ($)"},
+        {"key": "tokens", "title": "Tokens a second", "more": True},
+    ]
+    if goal not in ("step_time", "tokens_per_second", "cost_per_step", "memory"):
+        axes.append({"key": "goal", "title": _title(goal)})
+    columns = [["step, ms", "step_ms"], *([] if goal == "step_time" else [[_title(goal), "goal"]]),
+               ["memory, GiB", "memory"]]
+    return {"axes": axes, "columns": columns, "plot_title": "Step time against memory and cost"}
+
+
+def _served_axes(goal: str) -> dict[str, Any]:
+    """The same for serving: the goal against what a client sees."""
+    others = [["tpot", "Median TPOT (ms)", "median_tpot"], ["ttft", "Median TTFT (ms)", "median_ttft"],
+              ["rate", "Output tokens/s", "output_tokens_per_second"]]
+    others = [[key, title] for key, title, same in others if goal != same]
+    axes = [{"key": "goal", "title": _title(goal), "more": GOALS[goal].maximize},
+            *({"key": key, "title": title, "more": key == "rate"} for key, title in others)]
+    table = [[_title(goal), "goal"], *([title, key] for key, title in others), ["GPUs", "gpus"]]
+    return {"axes": axes, "columns": table,
+            "plot_title": f"{GOALS[goal].title} against what a client sees"}
 
 
 def _title(goal: str) -> str:
@@ -94,6 +112,9 @@ def _cards(result: "SearchResult") -> list[list[str]]:
     for goal, value in zip(space.objective.goals, best.goals):
         cards.append([goal_text(goal, value), f"{GOALS[goal].title.lower()} of the best"])
     cards.append([space.label(best.values), "the best configuration"])
+    if space.serving:
+        return cards + [[column.text(best), column.title] for column in columns(space) if column.brief
+                        and column.title.startswith("median ")]
     if "step_time" not in space.objective.goals:
         cards.append([milliseconds(best.step_ms or 0), "its step"])
     if "memory" not in space.objective.goals:
@@ -105,6 +126,12 @@ def _trial(result: "SearchResult", record: Record) -> dict[str, Any]:
     prediction = record.prediction
     throughput, cost = prediction.get("throughput") or {}, prediction.get("cost") or {}
     peak = peak_memory(prediction)[0]
+    served = {} if result.space.serving is None else {
+        "tpot": serving.time_ms(prediction, "tpot", "median"),
+        "ttft": serving.time_ms(prediction, "ttft", "median"),
+        "rate": serving.figures(prediction).get("output_tokens_per_second"),
+        "gpus": prediction.get("gpus"),
+    }
     return {
         "number": record.number,
         "values": record.values,
@@ -119,6 +146,7 @@ def _trial(result: "SearchResult", record: Record) -> dict[str, Any]:
         "usd": cost.get("usd_per_step"),
         "tokens": throughput.get("per_second"),
         "baseline": record.baseline,
+        **served,
     }
 
 

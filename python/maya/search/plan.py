@@ -14,6 +14,7 @@ from typing import Any, Mapping
 
 from maya import MayaError
 from maya.search.expression import Missing
+from maya.search.serving import PORT
 from maya.search.space import Space
 from maya.search.template import shown
 
@@ -34,15 +35,21 @@ class Plan:
     cluster: str = "dgx-h100"
     settings: tuple[tuple[str, str], ...] = ()
     gpu: str = ""  # name of the GPU if the cluster is known; clusters with the same GPU can share a recording
+    serving: tuple[str, ...] = ()  # options of `maya serve-bench`; none: `maya run`
 
     def recording_key(self) -> str:
+        if self.serving:  # what a client reads belongs to the cluster that it was read on
+            return self.key()
+        return self._recorded()
+
+    def _recorded(self) -> str:
         seen = [pair for pair in self.settings if pair[0].startswith(_SEEN_BY_THE_PROGRAM)]
         return _hash(
             [self.words, sorted(self.environment.items()), sorted(self.files.items()), self.gpu or self.cluster, seen]
         )
 
     def key(self) -> str:
-        return _hash([self.recording_key(), self.cluster, sorted(self.settings)])
+        return _hash([self._recorded(), self.cluster, sorted(self.settings), *([self.serving] if self.serving else ())])
 
     def command(self, folder: pathlib.Path) -> list[str]:
         """The words, with the paths of the files written to `folder`."""
@@ -83,6 +90,8 @@ def make(space: Space, values: Mapping[str, Any], gpu_of: Any = None) -> Plan:
     """The plan of a configuration. `gpu_of(cluster)`: the name of its GPU, where known."""
     marks = {f"\0{name}\0": file.file_name for name, file in space.files.items()}
     filled = dict(values) | {name: f"\0{name}\0" for name in space.files}
+    if space.serving:
+        filled[PORT] = f"{{{PORT}}}"
     words: list[str] = []
     placed = False
     try:
@@ -100,6 +109,8 @@ def make(space: Space, values: Mapping[str, Any], gpu_of: Any = None) -> Plan:
         if space.cluster_nodes:
             cluster = f"{cluster.split(':')[0]}:{shown(space.cluster_nodes.value(values))}"
         settings = tuple((key, template.fill(values)) for key, template in space.cluster_set.items())
+        options = tuple(space.serving.words(values)) if space.serving else ()
     except MayaError as problem:
         raise PlanError(f"{space.label(values)}: {problem}") from None
-    return Plan(tuple(words), environment, files, marks, cluster, settings, gpu_of(cluster) if gpu_of else "")
+    return Plan(tuple(words), environment, files, marks, cluster, settings, gpu_of(cluster) if gpu_of else "",
+                options)

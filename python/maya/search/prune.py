@@ -43,7 +43,7 @@ class Pruner:
         if record.kind == outcome.OUT_OF_MEMORY:
             self._verify(record)
             self.failed.setdefault(self._group(record.values), []).append(record)
-        elif record.prediction.get("step"):
+        elif record.prediction.get("step") or (self.space.serving and record.kind in (outcome.OK, outcome.OVER_LIMIT)):
             self._verify(record)
             self.fits.setdefault(self._group(record.values), []).append(record)
             for name in self.without:
@@ -74,7 +74,8 @@ class Pruner:
                 if low.values == high.values or not self._more(high.values, low.values):
                     continue
                 contradicts = low.kind == outcome.OUT_OF_MEMORY and high.kind != outcome.OUT_OF_MEMORY
-                if low.kind != outcome.OUT_OF_MEMORY and high.kind != outcome.OUT_OF_MEMORY:
+                both = low.kind != outcome.OUT_OF_MEMORY and high.kind != outcome.OUT_OF_MEMORY
+                if both and not self.space.serving:  # engines fill the memory that there is
                     contradicts = peak_memory(high.prediction)[0] < 0.999 * peak_memory(low.prediction)[0]
                 if contradicts:
                     for name in self.directions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from maya.search import outcome
+from maya.search import outcome, serving
 from maya.search.objective import peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
@@ -31,18 +31,29 @@ def _ordered(space: Space, records: Sequence[Record], kind: str) -> list[Record]
     run = {r.key for r in records if r.key and r.kind in decided and not r.checks.get("extrapolated")}
     # The full run counts.
     kept = [r for r in records if r.kind == kind and not (r.checks.get("extrapolated") and r.key in run)]
-    for record in sorted(kept, key=lambda r: (low(goal, r.goals[0]), r.number)):
+    for record in sorted(kept, key=lambda r: (low(goal, r.goals[0]), second(space, r), r.number)):
         if record.key not in keys:
             keys.add(record.key)
             found.append(record)
     return found
 
 
+def second(space: Space, record: Record) -> float:
+    """What decides between equal goals: engines that answer the same load cost the same, and differ in how fast."""
+    if space.serving is None:
+        return 0.0
+    time = "ttft" if space.objective.goals[0].endswith("_tpot") else "tpot"
+    return serving.time_ms(record.prediction, time, "median") or 0.0
+
+
 def costs(space: Space, record: Record) -> tuple[float, ...]:
-    """What is to be small: the goals; for a single goal also memory, so that there is a front to draw."""
+    """What is to be small: the goals; for a single goal also memory (of an engine: the time of a token), so
+    that there is a front to draw."""
     goals = space.objective.goals
     values = [space.objective.low_is_good(goal, value) for goal, value in zip(goals, record.goals)]
-    if len(goals) == 1:
+    if len(goals) == 1 and space.serving:
+        values.append(second(space, record))
+    elif len(goals) == 1:
         values.append(float(peak_memory(record.prediction)[0]))
     return tuple(values)
 

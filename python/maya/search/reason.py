@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from maya.search import compare, enumeration
-from maya.search.objective import NoValue, peak_memory
+from maya.search import compare, enumeration, serving
+from maya.search.columns import goal_text, milliseconds
+from maya.search.objective import GOALS, NoValue, peak_memory
 from maya.search.space import Space
 from maya.search.store import Record
-from maya.search.view import goal_text, milliseconds
 
 # Names of the families of the critical path for the user.
 _GROUPS = (
@@ -62,6 +62,8 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
     spread = change.plus_minus / (1 + change.percent / 100)
     if best.key == other.key:
         return f"The best is {name} itself."
+    if space.serving:
+        return _served(space, best, other, name, saved, spread)
     what = {"step_time": "less time", "cost_per_token": "less money", "cost_to_tokens": "less money",
             "cost_per_step": "less money", "time_to_tokens": "less time", "tokens_per_second": "less time per token"}
     sentences = [
@@ -77,6 +79,27 @@ def paragraph(space: Space, best: Record, other: Record, name: str) -> str:
     if capacity and their_capacity:
         sentences.append(f"It takes {mine / 2**30:.1f} GiB of each GPU, {name} {theirs / 2**30:.1f}; "
                          f"{(capacity - mine) / 2**30:.1f} GiB stay free.")
+    return " ".join(sentences)
+
+
+def _served(space: Space, best: Record, other: Record, name: str, saved: float, spread: float) -> str:
+    goal = space.objective.goals[0]
+    if GOALS[goal].maximize:
+        gain = f"gives {100 * (best.goals[0] / other.goals[0] - 1):.1f} ± {spread:.1f} % more"
+    else:
+        gain = f"needs {saved:.1f} ± {spread:.1f} % less"
+    sentences = [f"The best ({_differing(space, best, other)}) {gain} than {name} ({GOALS[goal].title}: "
+                 f"{goal_text(goal, best.goals[0])} against {goal_text(goal, other.goals[0])})."]
+    mine, theirs = best.prediction, other.prediction
+    rates = [serving.figures(p).get("output_tokens_per_second") or 0.0 for p in (mine, theirs)]
+    if all(rates):
+        gpus = [p.get("gpus", 0) for p in (mine, theirs)]
+        sentences.append(f"It makes {rates[0]:,.0f} output tokens a second on {gpus[0]} GPU{'s' * (gpus[0] != 1)}, "
+                         f"{name} {rates[1]:,.0f} on {gpus[1]}.")
+    for time, what in (("ttft", "to the first token"), ("tpot", "per further token")):
+        pair = [serving.time_ms(p, time, "median") for p in (mine, theirs)]
+        if None not in pair:
+            sentences.append(f"The median time {what} is {milliseconds(pair[0])} against {milliseconds(pair[1])}.")
     return " ".join(sentences)
 
 

@@ -7,11 +7,11 @@ import pathlib
 import re
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Sequence
 
 from maya import MayaError, files
-from maya.search import campaign, compare, enumeration, outcome, sampler
+from maya.search import campaign, compare, enumeration, outcome, processes, sampler
 from maya.search import plan as plans
 from maya.search import strategy as strategies
 from maya.search import view as views
@@ -25,6 +25,7 @@ LARGEST_LIST = 2_000_000  # configurations that are listed; a larger space is sa
 SMALL = 200  # up to this many configurations are all tried, unless --method is given
 MOST_SPACE = 4 << 20  # bytes of the space.toml of a search that is shown
 LAUNCHER = re.compile(r"python[\d.]*|torchrun|accelerate|deepspeed|bash|sh")
+SERVING_CORES = 4  # of this machine for an engine with its client
 METHODS = ("auto", "exhaustive", "guided", "gp", "tpe", "cmaes", "random", "grid")
 
 
@@ -133,6 +134,9 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
     path = pathlib.Path(path)
     space = Space.load(path, settings.command, settings.cluster)
     enumeration.require_satisfiable(space)
+    if space.serving and settings.engine == "local" and settings.jobs is None:
+        # Host times of an engine are read while it runs: another engine beside it would disturb them.
+        settings = replace(settings, jobs=max(1, processes.cores() // SERVING_CORES))
     program = Program(settings.maya)
     check_trial(space, program, settings.engine == "local")
     strategies.baseline(space)
@@ -168,6 +172,8 @@ def perform(path: str | os.PathLike, settings: Settings) -> SearchResult:
 
 def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
     notes = []
+    if space.serving:
+        return notes + _distrusted(pruner)
     ran = [r for r in store.records if r.ok and not r.reused]
     if len(ran) > 2 and all(compare.same_work(ran[0].prediction, r.prediction) for r in ran[1:]):
         notes.append("all trials are equal in what the GPUs do: the script seems to ignore what it is given. Where "
@@ -191,11 +197,12 @@ def notes_of(space: Space, store: Store, pruner: Pruner) -> list[str]:
             f"{space.label(record.values)} is extrapolated only: at full depth it ended with {record.kind}: "
             f"{record.detail}"
         )
-    for name, why in pruner.distrusted.items():
-        notes.append(
-            f"[prune] declares how memory depends on {name}, but {why}; it was no longer used to skip configurations."
-        )
-    return notes
+    return notes + _distrusted(pruner)
+
+
+def _distrusted(pruner: Pruner) -> list[str]:
+    return [f"[prune] declares how memory depends on {name}, but {why}; it was no longer used to skip configurations."
+            for name, why in pruner.distrusted.items()]
 
 
 def show(folder: str | os.PathLike) -> SearchResult:

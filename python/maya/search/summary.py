@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from maya.search import compare, outcome, reason
+from maya.search.columns import columns, milliseconds
 from maya.search.objective import GOALS, peak_memory
 from maya.search.store import Record
-from maya.search.view import goal_text, milliseconds
 
 if TYPE_CHECKING:
     from maya.search.result import SearchResult
@@ -112,6 +112,8 @@ def may_fit(result: "SearchResult") -> str:
     """Configurations of which the prediction cannot tell whether they fit."""
     unsure = [r for r in result.records if r.kind == outcome.MAY_FIT]
     peak, capacity = peak_memory(result.best.prediction) if result.best else (0, 0)
+    if result.space.serving:
+        return ""  # engines fill the memory that there is
     if not unsure and capacity and peak > (1 - outcome.MEMORY_ERROR) * capacity:
         return (f"1 fits with {(capacity - peak) / 2**20:,.0f} MiB left, less than the error of predicted memory "
                 f"({100 * outcome.MEMORY_ERROR:g} %): it may run out of memory.")
@@ -138,26 +140,17 @@ def counts(result: "SearchResult") -> str:
 
 def table(result: "SearchResult", most: int = SHOWN) -> list[list[str]]:
     space, best = result.space, result.ranked
-    goals = [g for g in space.objective.goals if g not in ("step_time", "memory")]
-    head = ["", "configuration", "step", "80 %", *(GOALS[g].title.lower() for g in goals), "memory", "free", "behind 1"]
-    rows = [head]
+    shown_columns = columns(space)
+    rows = [["", "configuration", *(column.title for column in shown_columns), "behind 1"]]
     shown: list[tuple[str, Record]] = [(str(i), r) for i, r in enumerate(best[:most], 1)]
     base = result.baseline
     if base and base not in best[:most]:
         shown.append(("base", base))
     shown[:0] = [("?", r) for r in result.may_fit[:most]]
     for name, record in shown:
-        step = record.prediction["step"]
-        peak, capacity = peak_memory(record.prediction)
         behind = "" if record is best[0] else _behind(compare.difference(space, best[0], record))
         behind = "may fit" if name == "?" else behind
-        values = dict(zip(space.objective.goals, record.goals))
-        retries = (record.prediction.get("memory") or [{}])[0].get("allocator_retries")
-        free = f"{(capacity - peak) / 2**30:.1f} GiB" if capacity else "-"
-        rows.append([name, space.label(record.values), milliseconds(step["ms"]),
-                     f"{milliseconds(step['low_ms'])} – {milliseconds(step['high_ms'])}",
-                     *(goal_text(g, values[g]) for g in goals), f"{peak / 2**30:.1f} GiB",
-                     free + (f", {retries} retries" if retries else ""), behind])
+        rows.append([name, space.label(record.values), *(column.text(record) for column in shown_columns), behind])
     return rows
 
 

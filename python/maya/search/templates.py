@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-KINDS = ("plain", "accelerate", "deepspeed", "megatron", "torchtitan")
+KINDS = ("plain", "accelerate", "deepspeed", "megatron", "torchtitan", "serving")
 
 
 def text(kind: str) -> str:

@@ -32,6 +32,7 @@ class Task:
     memory_gib: float
     strict: bool = False  # not a byte more than the GPU's memory
     again: bool = False  # only simulates an existing recording again: seconds, little memory
+    served: bool = False  # `maya serve-bench`: counts by what a client saw
     tags: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -66,6 +67,20 @@ def again_task(program: Program, plan: Plan, recording: pathlib.Path, folder: pa
     for key, value in plan.settings:
         words += ["--set", f"{key}={value}"]
     return Task(plan.key(), tuple(words), {}, {}, str(folder), directory, 120.0, 0.5, again=True, tags=tags)
+
+
+def serving_task(program: Program, plan: Plan, folder: pathlib.Path, directory: str, timeout_s: float,
+                 memory_gib: float, ranks: str, tags: Mapping[str, object]) -> Task:
+    """`maya serve-bench` of a plan below `folder`."""
+    of_run = ["--no-report", "--no-timeline", "--quiet"]
+    for key, value in plan.settings:
+        of_run += ["--set", f"{key}={value}"]
+    if ranks != "all":
+        of_run += ["--ranks", ranks]
+    words = [program.path, "serve-bench", "--cluster", plan.cluster, "--out", str(folder / "run"), *plan.serving,
+             *(f"--run-option={word}" for word in of_run), "--", *plan.command(folder / "files")]
+    return Task(plan.key(), tuple(words), dict(plan.environment), dict(plan.files), str(folder), directory, timeout_s,
+                memory_gib, served=True, tags=tags)
 
 
 class Running:
@@ -110,9 +125,12 @@ class Running:
             return self._outcome(kind, detail, None, seconds)
         self.stop()  # ends remaining descendants
         prediction = outcome.read_prediction(self.folder / "run")
-        kind, detail = outcome.judge(code, self._output(), prediction)
+        judge = outcome.judge_served if self.task.served else outcome.judge
+        kind, detail = judge(code, self._output(), prediction)
         for name in ("report.html", "timeline.pftrace"):  # large; `maya predict` can create them again
             (self.folder / "run" / name).unlink(missing_ok=True)
+        if self.task.served:  # what engines compiled: gigabytes over a search
+            shutil.rmtree(self.folder / "run" / "caches", ignore_errors=True)
         return self._outcome(kind, detail, prediction, seconds)
 
     def stop(self) -> None:

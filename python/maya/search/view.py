@@ -10,7 +10,7 @@ import time
 from typing import Any, TextIO
 
 from maya.search import outcome
-from maya.search.objective import GOALS, peak_memory
+from maya.search.columns import goal_text, line, memory_text
 from maya.search.ranking import ranked
 from maya.search.space import Space
 from maya.search.store import Record
@@ -28,39 +28,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def milliseconds(ms: float) -> str:
-    if ms >= 10000:
-        return f"{ms / 1000:,.2f} s"
-    return f"{ms:,.0f} ms" if ms >= 1000 else f"{ms:.1f} ms" if ms >= 1 else f"{1000 * ms:.0f} us"
-
-
-def goal_text(name: str, value: float) -> str:
-    if name == "step_time":
-        return milliseconds(value)
-    goal = GOALS[name]
-    if goal.unit == "$":
-        return f"${value:,.0f}" if value >= 1000 else f"${value:,.2f}" if value >= 10 else f"${value:.4g}"
-    digits = ",.0f" if value >= 100 else ".3g"
-    return f"{value:{digits}} {goal.unit}".replace(" /s", "/s")
-
-
-def memory_text(record: Record) -> str:
-    peak, capacity = peak_memory(record.prediction)
-    return f"{peak / 2**30:.1f} of {capacity / 2**30:.1f} GiB" if capacity else "-"
-
-
 def record_line(space: Space, record: Record) -> str:
     """One trial in a line: what it was, what came out."""
     label = space.label(record.values)
     if record.kind == outcome.OK:
-        parts = [milliseconds(record.step_ms or 0)]
-        parts += [
-            goal_text(g, v) for g, v in zip(space.objective.goals, record.goals) if g not in ("step_time", "memory")
-        ]
-        parts.append(memory_text(record))
-        if record.reused:
-            parts.append(f"({record.reused})")
-        return f"{label}: {', '.join(parts)}"
+        return f"{label}: {line(space, record)}"
     return f"{label}: {record.kind}{': ' + record.detail if record.detail else ''}"
 
 
@@ -147,8 +119,8 @@ def progress_lines(campaign: Any, width: int = 100) -> list[str]:
     best = ranked(space, campaign.store.records)[:1]
     if best:
         goal = space.objective.goals[0]
-        lines.append(f"  best so far: {space.label(best[0].values)}: {goal_text(goal, best[0].goals[0])}, "
-                     f"{memory_text(best[0])}")
+        memory = "" if space.serving else f", {memory_text(best[0])}"
+        lines.append(f"  best so far: {space.label(best[0].values)}: {goal_text(goal, best[0].goals[0])}{memory}")
     return lines
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pickle
+import socket
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,8 @@ def parser() -> argparse.ArgumentParser:
         "arrival_time in seconds, timestamp in ms or arrival_time_ns), Mooncake's JSON lines (hash_ids),\n"
         "Azure's CSV of 2023.\n\nExample:\n"
         "  maya serve-bench --cluster h100-sxm --load rate=8 requests=64 input=1024 output=128 -- \\\n"
-        "    vllm serve MODEL --load-format dummy --port 8123",
+        "    vllm serve MODEL --load-format dummy --port 8123\n\n"
+        "{port} in the engine's command stands for a free port.",
     )
     result.add_argument("--cluster", default="h100-sxm", help="as for `maya run`")
     result.add_argument(
@@ -93,6 +95,16 @@ def url_of(command: list[str]) -> str:
     return f"http://{host}:{option(command, '--port') or default}"
 
 
+def with_port(command: list[str]) -> list[str]:
+    """The command with a free port in place of `{port}`, so that several engines can run at once."""
+    if not any("{port}" in word for word in command):
+        return command
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    return [word.replace("{port}", port) for word in command]
+
+
 def rate_of(words_of_load: list[str]) -> float:
     return next((float(word.partition("=")[2]) for word in words_of_load if word.startswith("rate=")), 0.0)
 
@@ -112,6 +124,7 @@ def run(options: argparse.Namespace, command: list[str]) -> int:
         if text:
             metrics.limits(text, of_load)
     out = run_directory(options)
+    command = with_port(command)
     plan = {
         "command": command,
         "url": options.url or url_of(command),
