@@ -65,6 +65,12 @@ void Recorder::begin() {
   std::lock_guard guard(mutex_);
   if (begun_) return;
   begun_ = true;
+  create_files();
+  ready_.store(true, std::memory_order_release);
+  if (places_wanted && writer_.is_open()) begin_places(settings_.run_directory);
+}
+
+void Recorder::create_files() {
   identity_.rank = std::max(settings_.rank, 0);
   identity_.local_rank = std::max(settings_.local_rank, 0);
   identity_.world_size = settings_.world_size;
@@ -100,7 +106,6 @@ void Recorder::begin() {
     return;
   }
   write_identity();
-  if (places_wanted) begin_places(settings_.run_directory);
 }
 
 // Listed first: a process that is killed in between leaves a name without a file, and not a file
@@ -149,6 +154,7 @@ void Recorder::abandon() {
   if (places_wanted) abandon_places();
   writer_.abandon();
   begun_ = true;
+  ready_ = true;
   finished_ = true;
 }
 

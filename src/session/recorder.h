@@ -20,9 +20,12 @@ class Recorder {
  public:
   explicit Recorder(const Settings& settings) : settings_(settings) {}
 
-  // Creates the files; called when the program first does something on the device.
+  // Creates the files; called when the program first does something on the device. Other threads
+  // that come meanwhile wait here, so nothing that they do is lost.
   void begin();
-  bool begun() const { return begun_; }
+  bool begun() const { return ready_.load(std::memory_order_acquire); }
+  // Whether any thread has come to begin(): what belongs to this process is not its child's.
+  bool touched() const { return begun_; }
   void finish();
   void abandon();  // in a forked child
 
@@ -58,6 +61,7 @@ class Recorder {
   trace::Communicator communicator_of(std::uint16_t number);
 
  private:
+  void create_files();
   void write_identity();
   // Of the writer, with the name in the run's manifest.
   Status open(const std::string& path);
@@ -69,7 +73,8 @@ class Recorder {
   const Settings& settings_;
   trace::Writer writer_;
   std::mutex mutex_;
-  std::atomic<bool> begun_ = false;  // read without the mutex by every call
+  std::atomic<bool> begun_ = false;
+  std::atomic<bool> ready_ = false;  // read without the mutex by every call
   bool finished_ = false;
   bool rank_known_ = false;
   trace::Identity identity_;

@@ -27,7 +27,7 @@ void after_fork_in_child() {
   the_state->process = getpid();
   // CUDA does not survive a fork: a child of a process that used the device gets an error, and a
   // child that never asks leaves no recording.
-  if (the_state->recorder.begun()) {
+  if (the_state->recorder.touched()) {
     the_state->forked = true;
     the_state->recorder.abandon();
   }

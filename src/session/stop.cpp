@@ -126,7 +126,8 @@ void stop_here() { close_and_leave(); }
 
 void await_stop() {
   const std::string& run = state().settings.run_directory;
-  if (run.empty() || stop_word != &never) return;
+  static std::atomic<bool> watched{};  // several threads may touch the device first
+  if (run.empty() || stop_word != &never || watched.exchange(true)) return;
   const int file = ::open((run + "/stop").c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   void* map = mmap(nullptr, sizeof *stop_word, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -10,6 +10,8 @@
 #include "maya/trace.h"
 #include "session/calls.h"
 #include "session/handles.h"
+#include "session/recorder.h"
+#include "session/state.h"
 #include "shim/testing/machine.h"
 
 namespace maya::session {
@@ -78,6 +80,35 @@ TEST(Threads, SixteenThreadsLeaveOneWholeRecording) {
   EXPECT_EQ(recorded, fills);
   EXPECT_EQ(fills, 16u * 400);
   fs::remove_all(run);
+}
+
+// Threads that come first at the same time: nothing is written before the files are there, and no
+// record of the slower ones is lost.
+TEST(Threads, ARecordingThatBeginsInSeveralThreadsLosesNothing) {
+  const fs::path run = fs::temp_directory_path() / ("maya-begin-" + std::to_string(getpid()));
+  for (int round = 0; round < 100; ++round) {
+    fs::create_directories(run);
+    Settings settings = state().settings;
+    settings.run_directory = run.string(), settings.rank = 0, settings.world_size = 1;
+    Recorder recorder(settings);
+    std::atomic<int> here{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        for (++here; here < 4;) std::this_thread::yield();
+        if (!recorder.begun()) recorder.begin();
+        for (int k = 0; k < 10; ++k) recorder.record(trace::Kind::event_record, 0, 1);
+      });
+    for (std::thread& thread : threads) thread.join();
+    recorder.finish();
+    const auto recording = trace::read((run / "rank-0.maya").string());
+    ASSERT_TRUE(recording) << recording.error().message;
+    std::size_t recorded = 0;
+    for (const trace::Record& record : recording->records)
+      recorded += record.kind == trace::Kind::event_record;
+    ASSERT_EQ(recorded, 40u) << "round " << round;
+    fs::remove_all(run);
+  }
 }
 
 }  // namespace
