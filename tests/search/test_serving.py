@@ -36,7 +36,8 @@ def test_the_cheapest_engine_that_keeps_the_limit(maya_search):
     found = {(row["tp"], row["seqs"]): row for row in rows(maya_search.path / "out")}
     assert found["1", "2048"]["outcome"] == "out of memory"
     assert "No available memory for the cache blocks" in found["1", "2048"]["detail"]
-    # Both answer 8 requests a second a GPU, but 512 sequences at once slow each other down: all are as cheap, and the fastest of them is first.
+    # All answer 8 requests a second a GPU, so they are as cheap. 512 sequences at once slow each other down, and two
+    # GPUs are faster than one: the fastest is first.
     best = json.loads((maya_search.path / "out" / "results.json").read_text())["best"]
     price = 2.99 / (8 * 64 * 3600) * 1e6
     assert best["goals"] == [pytest.approx(price)] and best["values"] == {"tp": 2, "seqs": 64}
