@@ -24,23 +24,29 @@ def cases(names, half):
                 yield row
 
 
-def tree(repository, tag, folder):
-    target = folder / tag
-    if not target.exists():
-        subprocess.run(["git", "clone", "-q", "--no-checkout", str(repository), str(target)], check=True)
-        subprocess.run(["git", "-C", str(target), "checkout", "-q", tag], check=True)
+def release(tag, packages, options):
+    """The benchmark's scripts and the package of one release, with packages of its time."""
+    target = options.work / tag
+    if not (target / "benchmark").exists():
+        target.mkdir(parents=True, exist_ok=True)
+        with subprocess.Popen(["git", "-C", str(options.repository), "archive", tag, "benchmark"],
+                              stdout=subprocess.PIPE) as archive:
+            subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout, check=True)
+    if not (target / "package").exists():
+        subprocess.run([options.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
+                        "--target", str(target / "package"), f"liger-kernel=={tag[1:]}", *packages], check=True)
     return target
 
 
 def run(case, options):
-    source = tree(options.repository, case["scripts"], options.work)
+    source = release(case["scripts"], case["packages"].split(), options)
     data = source / "benchmark" / "data" / "all_benchmark_data.csv"
     data.unlink(missing_ok=True)  # of the authors' GPUs; the script writes its own
     out = options.work / f"{case['kernel']}-{case['gpu']}"
     shutil.rmtree(out, ignore_errors=True)
-    # The script's own folder is its first import path, as for anybody who starts it there.
-    command = [options.maya, "run", "--cluster", case["gpu"], "--out", str(out), "--quiet", "--no-report", "--",
-               "env", f"PYTHONPATH={source / 'src'}", options.python, f"benchmark_{case['script']}.py", "--overwrite"]
+    command = [options.maya, "run", "--cluster", case["gpu"], "--clock", "virtual", "--out", str(out), "--quiet",
+               "--no-report", "--",
+               "env", f"PYTHONPATH={source / 'package'}", options.python, f"benchmark_{case['script']}.py", "--overwrite"]
     began = time.monotonic()
     with open(options.out / f"{case['kernel']}-{case['gpu']}.log", "w") as log:
         try:
