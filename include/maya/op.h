@@ -401,11 +401,16 @@ struct TritonKernel {
   std::int32_t num_warps{4}, num_stages{1};
   bool exact{};  // sizes are the bounds that the kernel checks; else those of its grid and block
   Loops loops{Loops::counted};
+  // What does not fit into registers: bytes moved to local memory and back in all, and what a
+  // thread keeps there.
+  std::int64_t spilled{};
+  std::int32_t stack{};
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("bytes_read", s.bytes_read), f("bytes_written", s.bytes_written), f("flops", s.flops);
     f("tensor_flops", s.tensor_flops), f("dtype", s.dtype), f("num_warps", s.num_warps);
     f("num_stages", s.num_stages), f("exact", s.exact), f("loops", s.loops);
+    f("spilled", s.spilled), f("stack", s.stack);
   }
 };
 

@@ -33,6 +33,10 @@ struct Kernel {
                            // for in Triton's cache
   std::string_view ttir;   // Triton's intermediate code, else it is looked for there too
   int capability{80};      // of the emulated GPU: 80, 90, …
+  // Of its machine code, where the module carries it: bytes a thread keeps outside of registers,
+  // and bytes that it moves there and back for each byte of global memory.
+  std::uint32_t stack{};
+  double local_per_global{};
   std::vector<bool> read_only;  // filled by prepare(): parameters whose types promise not to write
 };
 

@@ -22,6 +22,8 @@ class FromPtx : public Decoder, public Executable {
   ptx::Scout scout;
   std::vector<std::uint8_t> wide;  // 8-byte parameters, which may be addresses
   std::vector<KeyPart> narrow;
+  std::uint32_t stack{};
+  double local_per_global{};
   // Bytes behind each parameter that decided branches of the launches so far: part of the key.
   mutable std::vector<std::uint64_t> steered_by;
   mutable Repeats repeats;
@@ -115,6 +117,8 @@ class FromPtx : public Decoder, public Executable {
     work.dtype = program->dtype;
     work.exact = t.exact;
     work.loops = t.loops;
+    work.stack = static_cast<std::int32_t>(stack);
+    work.spilled = std::llround((t.bytes_read + t.bytes_written) * local_per_global);
     const auto& b = launch.geometry.block;
     work.num_warps = static_cast<std::int32_t>(std::max(1u, b[0] * b[1] * b[2] / 32));
     d.op.work = work;
@@ -190,6 +194,7 @@ Made prepare_triton(const Kernel& kernel, const Name& name) {
       d->knowable = ptx::knowable(*program);
       if (d->knowable.stores) d->scout = ptx::Scout(*program);
       d->program = std::move(program);
+      d->stack = kernel.stack, d->local_per_global = kernel.local_per_global;
       return d;
     }
   }

@@ -116,7 +116,7 @@ bool is_ptx(std::string_view text) {
 
 bool is_elf(const void* data) { return std::memcmp(data, ELFMAG, SELFMAG) == 0; }
 
-int elf_capability(const std::vector<char>& bytes) {
+int elf_capability(std::string_view bytes) {
   Elf64_Ehdr header;
   if (bytes.size() < sizeof header) return 0;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -139,7 +139,7 @@ int ptx_target(std::string_view text) {
 // A checked view of an ELF image's sections.
 class Sections {
  public:
-  explicit Sections(const std::vector<char>& bytes) : bytes_(bytes) {
+  explicit Sections(std::string_view bytes) : bytes_(bytes) {
     if (bytes.size() < sizeof header_) return;
     std::memcpy(&header_, bytes.data(), sizeof header_);
     if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shnum == 0) return;
@@ -167,7 +167,7 @@ class Sections {
   }
 
  private:
-  const std::vector<char>& bytes_;
+  std::string_view bytes_;
   Elf64_Ehdr header_{};
   std::vector<Elf64_Shdr> sections_;
 };
@@ -209,11 +209,11 @@ void read_info(std::string_view info, KernelCode& kernel) {
   }
 }
 
-// .nv.info, of the whole image: registers of each kernel, by the number of its symbol. Older
-// compilers also left them in the header of the kernel's section.
-void read_registers(const Sections& sections,
+// .nv.info, of the whole image: registers and stack of each kernel, by the number of its symbol.
+// Older compilers also left the registers in the header of the kernel's section.
+void read_resources(const Sections& sections,
                     std::unordered_map<std::string, KernelCode>& kernels) {
-  constexpr std::uint8_t sized = 4, attribute_registers = 0x2f;
+  constexpr std::uint8_t sized = 4, attribute_registers = 0x2f, attribute_frame = 0x11;
   const Elf64_Shdr *info_section = nullptr, *symbols = nullptr;
   for (const auto& s : sections.all()) {
     if (sections.name(s) == ".nv.info") info_section = &s;
@@ -229,14 +229,19 @@ void read_registers(const Sections& sections,
     const bool has_body = static_cast<std::uint8_t>(info[0]) == sized;
     const std::size_t size = has_body ? value : 0;
     if (info.size() < 4 + size) return;
-    if (has_body && static_cast<std::uint8_t>(info[1]) == attribute_registers && size >= 8) {
+    const auto attribute = static_cast<std::uint8_t>(info[1]);
+    const bool wanted = attribute == attribute_registers || attribute == attribute_frame;
+    if (has_body && wanted && size >= 8) {
       std::uint32_t number, count;
       std::memcpy(&number, info.data() + 4, 4), std::memcpy(&count, info.data() + 8, 4);
       if (number < table.size() / sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
         std::memcpy(&symbol, table.data() + number * sizeof symbol, sizeof symbol);
         const auto it = kernels.find(std::string(sections.text(names, symbol.st_name)));
-        if (it != kernels.end()) it->second.registers = static_cast<std::uint16_t>(count);
+        if (it != kernels.end() && attribute == attribute_registers)
+          it->second.registers = static_cast<std::uint16_t>(count);
+        else if (it != kernels.end())
+          it->second.local_bytes = count;
       }
     }
     info.remove_prefix(4 + size);
@@ -245,7 +250,7 @@ void read_registers(const Sections& sections,
 
 std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
   std::unordered_map<std::string, KernelCode> out;
-  Sections sections(image.bytes);
+  Sections sections(std::string_view(image.bytes.data(), image.bytes.size()));
   const auto after = [](std::string_view name, std::string_view prefix) {
     return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size())
                                                    : std::string_view();
@@ -267,7 +272,7 @@ std::unordered_map<std::string, KernelCode> elf_kernels(const Image& image) {
         it->second.static_shared = static_cast<std::uint32_t>(s.sh_size);
     }
   }
-  read_registers(sections, out);
+  read_resources(sections, out);
   return out;
 }
 
@@ -375,7 +380,7 @@ ImageSet unpack(const void* data, int capability, std::size_t room) {
   }
   if (is_elf(data)) {
     Image image{{begin, begin + total}, false, 0};
-    image.capability = elf_capability(image.bytes);
+    image.capability = elf_capability({image.bytes.data(), image.bytes.size()});
     bool runs = image.capability / 10 == capability / 10 && image.capability <= capability;
     if (image.capability != 0 && !runs) {
       set.fault = ImageFault::no_kernel_image;
@@ -446,7 +451,7 @@ std::unordered_map<std::string, KernelCode> kernels(const Image& image) {
 std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {
   std::unordered_map<std::string, std::uint64_t> out;
   if (image.is_ptx) return out;
-  Sections sections(image.bytes);
+  Sections sections(std::string_view(image.bytes.data(), image.bytes.size()));
   for (const auto& s : sections.all()) {
     if (s.sh_type != SHT_SYMTAB || s.sh_link >= sections.all().size()) continue;
     std::string_view symbols = sections.content(s);
@@ -460,6 +465,16 @@ std::unordered_map<std::string, std::uint64_t> variables(const Image& image) {
     }
   }
   return out;
+}
+
+std::string_view code_of(std::string_view cubin, std::string_view kernel) {
+  constexpr int volta = 70;
+  if (elf_capability(cubin) < volta) return {};
+  const std::string wanted = ".text." + std::string(kernel);
+  const Sections sections(cubin);
+  for (const auto& section : sections.all())
+    if (sections.name(section) == wanted) return sections.content(section);
+  return {};
 }
 
 }  // namespace maya::device

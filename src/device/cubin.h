@@ -16,7 +16,7 @@ struct KernelCode {
   std::vector<std::uint16_t> parameter_offsets, parameter_sizes;
   std::uint16_t registers{};
   std::uint32_t static_shared{};
-  std::uint32_t local_bytes{};
+  std::uint32_t local_bytes{};  // of a thread: what did not fit into registers, arrays
   std::uint32_t max_threads{};  // __launch_bounds__; 0: none
   // Of the image it came from, which may be older than the GPU: libraries choose their launch
   // parameters by it (CUB). Code from PTX is built for the GPU itself.
@@ -59,6 +59,9 @@ ImageSet unpack(const void* data, int capability, std::size_t room = any_room);
 
 // The kernels of one image, by name.
 std::unordered_map<std::string, KernelCode> kernels(const Image& image);
+
+// The machine code of one kernel of a cubin; empty: none, or of GPUs before Volta.
+std::string_view code_of(std::string_view cubin, std::string_view kernel);
 
 // Sizes of the variables (`__device__`, `__constant__`) of one image.
 std::unordered_map<std::string, std::uint64_t> variables(const Image& image);

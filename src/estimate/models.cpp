@@ -124,6 +124,7 @@ Result<Models> Models::make(const Chip& chip, const ModelFile& file, LearnedMode
   m.carried_products_ = read_confidence(file.section("carried.products", chip));
   m.carried_attention_ = read_confidence(file.section("carried.attention", chip));
   load(m.transfer_, 0, {"transfer"});
+  load(m.spills_, 0, {"spills"});
   if (!status) return status.error();
   return m;
 }
@@ -294,14 +295,15 @@ Models::Raw Models::solver(const Solver& w) const {
   return {5000 + work + panels + bytes_moved(w) / (0.7 * chip_.dram), &unknown_};
 }
 
-Models::Raw Models::triton(const TritonKernel& w) const {
+Models::Raw Models::triton(const Op& op, const TritonKernel& w) const {
   const auto& model = memory_[static_cast<std::size_t>(MemoryFamily::triton)];
   MemoryShape s;
   s.read = d(w.bytes_read), s.written = d(w.bytes_written);
   const double ns = memory_time(chip_, s, model.params);
   const double tensor = d(w.tensor_flops) / (0.6 * chip_.rate(w.dtype));
   const double plain = d(w.flops) / (0.5 * chip_.rate(DType::f32));
-  return {std::max(ns, model.params.floor_ns + std::max(tensor, plain)),
+  return {std::max(ns, model.params.floor_ns + std::max(tensor, plain)) +
+              spill_time(chip_, op, w, spills_.params),
           w.exact && w.loops == Loops::counted ? &model.confidence : &unknown_};
 }
 
@@ -312,7 +314,7 @@ Models::Raw Models::raw(const Op& op) const {
   if (const auto* w = std::get_if<Attention>(&op.work)) return attention(*w);
   if (const auto* w = std::get_if<Rnn>(&op.work)) return rnn(*w);
   if (const auto* w = std::get_if<Solver>(&op.work)) return solver(*w);
-  if (const auto* w = std::get_if<TritonKernel>(&op.work)) return triton(*w);
+  if (const auto* w = std::get_if<TritonKernel>(&op.work)) return triton(op, *w);
   if (const auto* w = std::get_if<Copy>(&op.work); w && w->direction != CopyDirection::device)
     return {transfer_time(chip_, *w, transfer_.params), &transfer_.confidence};
   if (auto memory = memory_op(op)) {

@@ -12,6 +12,7 @@
 #include "estimate/memory_ops.h"
 #include "estimate/model_file.h"
 #include "estimate/quantization.h"
+#include "estimate/spill_model.h"
 #include "estimate/transfer_model.h"
 #include "estimate/trees.h"
 #include "maya/estimate.h"
@@ -58,7 +59,7 @@ class Models {
   double tiles_of_tokens(const Op& op, const Attention& work) const;
   Raw rnn(const Rnn& work) const;
   Raw solver(const Solver& work) const;
-  Raw triton(const TritonKernel& work) const;
+  Raw triton(const Op& op, const TritonKernel& work) const;
 
   template <class P>
   struct Model {
@@ -81,6 +82,7 @@ class Models {
   std::array<Model<AttentionParams>, 5> attention_;  // by AttentionKernel
   std::array<Model<MemoryParams>, static_cast<std::size_t>(MemoryFamily::count)> memory_;
   Model<TransferParams> transfer_;
+  Model<SpillParams> spills_;
   Confidence unknown_{0.3, 3.0, 0.3, 3.0, 20000, 1, false};
 };
 

@@ -1,6 +1,7 @@
 // Kernels as the program brings them: registered by its start-up code or loaded as modules,
 // unpacked when first used.
 #include "base/files.h"
+#include "device/sass.h"
 #include "session/calls.h"
 #include "session/host_memory.h"
 #include "session/notes.h"
@@ -271,6 +272,13 @@ int resolve(Function& function) {
       const auto& loaded = function.module->copy;
       if (k.ptx.empty() && loaded.size() > 4 && loaded[0] == 0x7f && loaded[1] == 'E')
         k.image = std::string_view(loaded.data(), loaded.size());
+      if (!k.image.empty() && function.code.local_bytes > 0) {
+        const device::MemoryCode memory = device::memory_code(device::code_of(k.image, k.mangled));
+        k.stack = function.code.local_bytes;
+        if (memory.global_bytes > 0)
+          k.local_per_global = static_cast<double>(memory.local_bytes) /
+                               static_cast<double>(memory.global_bytes);
+      }
       function.decoder = decode::prepare(k);
       function.touches_values = function.decoder->touches_values();
       function.touches_values_up_to = function.decoder->touches_values_up_to();
