@@ -167,10 +167,11 @@ struct Softmax {
   DType in{DType::f32}, out{DType::f32};
   Direction direction{Direction::forward};
   bool log{}, masked{};
+  std::int32_t reads{1};  // of the input, by a kernel that keeps no row
   template <class S, class F>
   static void each(S& s, F&& f) {
     f("rows", s.rows), f("cols", s.cols), f("in", s.in), f("out", s.out);
-    f("direction", s.direction), f("log", s.log), f("masked", s.masked);
+    f("direction", s.direction), f("log", s.log), f("masked", s.masked), f("reads", s.reads);
   }
 };
 

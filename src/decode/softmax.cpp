@@ -66,10 +66,13 @@ Made prepare_softmax(const Kernel& kernel, const Name& name) {
     DType in = template_dtype(name, first, DType::f32),
           out = template_dtype(name, first + 2, DType::f32);
     std::size_t classes = name.parameters.empty() ? (backward ? 3 : 2) : name.parameters.size() - 1;
+    // The greatest, the sum, the result. Smem and Reg keep the row.
+    const std::int32_t reads = leaf == "cunn_SoftMaxForward" ? 3 : 1;
     return softmax(kernel, name, in, out, direction, log, false,
-                   [classes](const Arguments& a, Softmax& work) {
+                   [classes, reads](const Arguments& a, Softmax& work) {
                      work.rows = static_cast<std::int64_t>(a.grid(0));
                      work.cols = a.integer(classes);
+                     work.reads = reads;
                    });
   }
   if (starts_with(leaf, "cunn_SpatialSoftMax")) {

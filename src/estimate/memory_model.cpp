@@ -49,7 +49,9 @@ std::string_view name(MemoryFamily family) {
 }
 
 double memory_time(const Chip& chip, const MemoryShape& s, const MemoryParams& p) {
-  const double bytes = s.read + s.written + p.passes * s.again;
+  // Two blocks an SM, a row each; less than half of L2 holds rows that are read again.
+  const bool leaves = s.rereads > 0 && s.read / s.rows * 2 * chip.sms > 0.45 * chip.l2_bytes;
+  const double bytes = s.read + s.written + (leaves ? s.rereads : p.passes * s.again);
   const double set = s.read + s.written;
   const double dram = chip.dram * p.dram_efficiency * p.efficiency;
   const double l2 = std::max(dram, chip.l2 * p.l2_efficiency * p.efficiency);

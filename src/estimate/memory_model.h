@@ -62,6 +62,7 @@ std::string_view name(MemoryFamily family);
 struct MemoryShape {
   double read{}, written{};  // bytes, each operand once
   double again{};            // bytes of the input that a multi-pass kernel may read again
+  double rereads{};          // bytes it does read again where the rows at work leave L2
   double elements{};         // for the issue limit
   double rows{}, cols{};     // 0: flat
 };

@@ -27,7 +27,10 @@ struct Visitor {
       s.read = d(w.elements) * w.inputs * bytes(w.dtype);
       s.written = d(w.elements) * w.outputs * bytes(w.dtype);
     }
-    return MemoryOp{w.strided ? MemoryFamily::strided : MemoryFamily::pointwise, s};
+    if (!w.strided) return MemoryOp{MemoryFamily::pointwise, s};
+    // What is paid for is the place of each operand's element, not the arithmetic on it.
+    s.elements = d(w.elements) * (w.inputs + w.outputs);
+    return MemoryOp{MemoryFamily::strided, s};
   }
   Out operator()(const Normalization& w) const {
     using F = MemoryFamily;
@@ -62,6 +65,7 @@ struct Visitor {
     s.rows = d(w.rows), s.cols = d(w.cols);
     // Rows too long for registers (1024) or shared memory are read again.
     s.again = w.cols > 1024 ? s.read : 0;
+    s.rereads = d(w.reads - 1) * s.read;
     return MemoryOp{w.direction == Direction::forward ? MemoryFamily::softmax_forward
                                                       : MemoryFamily::softmax_backward,
                     s};

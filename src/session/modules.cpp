@@ -276,8 +276,8 @@ int resolve(Function& function) {
         const device::MemoryCode memory = device::memory_code(device::code_of(k.image, k.mangled));
         k.stack = function.code.local_bytes;
         if (memory.global_bytes > 0)
-          k.local_per_global = static_cast<double>(memory.local_bytes) /
-                               static_cast<double>(memory.global_bytes);
+          k.local_per_global =
+              static_cast<double>(memory.local_bytes) / static_cast<double>(memory.global_bytes);
       }
       function.decoder = decode::prepare(k);
       function.touches_values = function.decoder->touches_values();
