@@ -72,7 +72,7 @@ def again_task(program: Program, plan: Plan, recording: pathlib.Path, folder: pa
 def serving_task(program: Program, plan: Plan, folder: pathlib.Path, directory: str, timeout_s: float,
                  memory_gib: float, ranks: str, tags: Mapping[str, object]) -> Task:
     """`maya serve-bench` of a plan below `folder`."""
-    of_run = ["--no-report", "--no-timeline", "--quiet"]
+    of_run = [option for option in ("--no-report", "--no-timeline", "--quiet") if program.can(option)]
     for key, value in plan.settings:
         of_run += ["--set", f"{key}={value}"]
     if ranks != "all":
