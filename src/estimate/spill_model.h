@@ -12,8 +12,8 @@
 namespace maya::estimate {
 
 struct SpillParams {
-  double l1{0.5};          // share of an SM's L1 that they may have
-  double l2{0.5};          // likewise of L2
+  double l1{1};            // share of an SM's L1 that they may have
+  double l2{1};            // likewise of L2
   double l2_rate{0.7};     // of the sheet's L2 bandwidth
   double dram_rate{1.45};  // of the sheet's DRAM bandwidth: some are read for the last time and
                            // never written there

@@ -321,10 +321,17 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
   if (options.cluster.empty() || options.cluster == run->file.cluster) {
     const double gpus = outcome.prediction.gpus;
     auto serving = serving_of(directory, outcome.prediction.cost.usd_per_gpu_hour * gpus);
-    if (serving)
-      outcome.serving = std::move(*serving);
-    else
+    if (!serving) {
       outcome.prediction.notes.push_back(serving.error().message);
+    } else {
+      // Engines kill their processes at their end.
+      const bool ended_well = run->file.exit_code == 0 && !outcome.prediction.out_of_memory;
+      if (serving->answered && ended_well && !outcome.prediction.no_step.empty())
+        outcome.prediction.no_step =
+            "A serving engine, which has no training step: see what its client saw";
+      if (!serving->command.empty()) run->file.command = std::move(serving->command);
+      outcome.serving = std::move(serving->json);
+    }
   }
   for (const std::string& note : run->file.notes) outcome.prediction.notes.push_back(note);
   if (!run->file.command.empty()) outcome.prediction.command = run->file.command;

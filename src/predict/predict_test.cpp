@@ -182,6 +182,19 @@ TEST_F(EndToEnd, WhatAClientOfAnEngineSawBelongsToItsCluster) {
   Options other;
   other.cluster = "dgx-a100:1";
   EXPECT_TRUE(predicted(other).serving.empty());
+  // An engine kills its processes at its end, and its command is what the user asked for.
+  auto cut = trace::read(folder.path + "/rank-0.maya");
+  ASSERT_TRUE(cut);
+  cut->complete = false;
+  cut->records.resize(cut->records.size() / 8);
+  sample::write_recording(folder.path + "/rank-0.maya", *cut);
+  EXPECT_TRUE(contains(predicted().prediction.no_step, "Killed"));
+  folder.write("serving.json",
+               R"({"command": "vllm serve --token=abc m", "loads": [{"completed": 3}]})");
+  EXPECT_TRUE(contains(predicted().prediction.no_step, "A serving engine"));
+  EXPECT_EQ(predicted().prediction.command, "vllm serve --token=*** m");
+  folder.write("serving.json", R"({"loads": [{"completed": 0}]})");
+  EXPECT_TRUE(contains(predicted().prediction.no_step, "Killed"));
   // Nesting that would take the whole stack when it is printed.
   folder.write("serving.json",
                "{\"loads\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}");

@@ -32,10 +32,10 @@ bool is_flat(const Json& json, int depth = 0) {
 
 }  // namespace
 
-Result<std::string> serving_of(const std::string& directory, double usd_per_hour) {
+Result<Serving> serving_of(const std::string& directory, double usd_per_hour) {
   const std::string path = directory + "/serving.json";
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::string();
+  if (!std::filesystem::exists(path, ignored)) return Serving{};
   constexpr std::size_t most = 64 << 20;
   const Result<std::string> text = base::read_file(path, most);
   if (!text) return text.error();
@@ -51,7 +51,14 @@ Result<std::string> serving_of(const std::string& directory, double usd_per_hour
         capacity != json.end() && capacity->is_object() && capacity->contains("points"))
       for (Json& point : (*capacity)["points"]) add_price(point, usd_per_hour);
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  Serving serving;
+  for (const Json& load : *loads)
+    serving.answered |= load.is_object() && load.contains("completed") &&
+                        load["completed"].is_number() && load["completed"].get<double>() > 0;
+  if (const auto command = json.find("command"); command != json.end() && command->is_string())
+    serving.command = command->get<std::string>();
+  serving.json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return serving;
 }
 
 }  // namespace maya::predict

@@ -8,9 +8,15 @@
 
 namespace maya::predict {
 
-// The file's content as JSON text, with the price of a million output tokens added to each load
-// where an hour of the GPUs has a price. Empty: the run has none. It is a file that anybody may
-// have written: an error says what is wrong with it.
-Result<std::string> serving_of(const std::string& directory, double usd_per_hour);
+struct Serving {
+  std::string json;     // empty: the run has none
+  std::string command;  // that started the engine; empty: not told
+  bool answered{};      // requests of a load were answered
+};
+
+// The file's content, with the price of a million output tokens added to each load where an hour of
+// the GPUs has a price. It is a file that anybody may have written: an error says what is wrong
+// with it.
+Result<Serving> serving_of(const std::string& directory, double usd_per_hour);
 
 }  // namespace maya::predict

@@ -55,6 +55,11 @@ def test_times_are_those_of_the_engine(bench):
     assert load["tpot_ms"]["p50"] == pytest.approx(10, rel=0.1)
     assert load["e2e_ms"]["p50"] == pytest.approx(150, rel=0.1)
     assert load["slo_share"] == 1
+    assert load["engine"] == {"preemptions": 6}  # the request before the load is none of its
+    series = load["series"]
+    assert sum(series["output_tokens_per_second"]) * series["seconds"] == pytest.approx(66, rel=0.01)
+    assert [request["output"] for request in series["requests"]] == [11] * 6
+    assert max(series["answered"]) == 1 and "6 requests preempted" in done.stdout
     assert "TTFT" in done.stdout and "goodput" in done.stdout
 
 

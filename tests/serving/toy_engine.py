@@ -39,6 +39,7 @@ def plain(writer, status, text):
 
 async def serve(port, slow_start):
     slots, begin = asyncio.Semaphore(SLOTS), asyncio.get_running_loop().time()
+    answered = [0]  # shown as preemptions, so that a load has as many as requests
 
     async def client(reader, writer):
         try:
@@ -53,7 +54,10 @@ async def serve(port, slow_start):
                 plain(writer, "200 OK" if ready else "503 Service Unavailable", "")
             elif words[1] == "/v1/models":
                 plain(writer, "200 OK", json.dumps({"data": [{"id": "toy"}]}))
+            elif words[1] == "/metrics":
+                plain(writer, "200 OK", 'vllm:num_preemptions_total{engine="0"} %d.0\n' % answered[0])
             elif words[1] == "/v1/completions":
+                answered[0] += 1
                 await complete(writer, body, slots)
             await writer.drain()
         finally:

@@ -29,7 +29,10 @@ def release(tag, packages, options):
     target = options.work / tag
     if not (target / "benchmark").exists():
         target.mkdir(parents=True, exist_ok=True)
-        with subprocess.Popen(["git", "-C", str(options.repository), "archive", tag, "benchmark"],
+        listed = subprocess.run(["git", "-C", str(options.repository), "ls-tree", "-r", "--name-only", tag, "benchmark",
+                                 "test"], check=True, capture_output=True, text=True).stdout.split("\n")
+        wanted = [name for name in listed if name.endswith(".py")]  # some scripts import the tests' references
+        with subprocess.Popen(["git", "-C", str(options.repository), "archive", tag, *wanted],
                               stdout=subprocess.PIPE) as archive:
             subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout, check=True)
     if not (target / "package").exists():
@@ -41,6 +44,7 @@ def release(tag, packages, options):
 def run(case, options):
     source = release(case["scripts"], case["packages"].split(), options)
     data = source / "benchmark" / "data" / "all_benchmark_data.csv"
+    data.parent.mkdir(parents=True, exist_ok=True)
     data.unlink(missing_ok=True)  # of the authors' GPUs; the script writes its own
     out = options.work / f"{case['kernel']}-{case['gpu']}"
     shutil.rmtree(out, ignore_errors=True)

@@ -110,7 +110,8 @@ def _cards(result: "SearchResult") -> list[list[str]]:
         return [["nothing fits", "and keeps the limits"]]
     space, cards = result.space, []
     for goal, value in zip(space.objective.goals, best.goals):
-        cards.append([goal_text(goal, value), f"{GOALS[goal].title.lower()} of the best"])
+        title = GOALS[goal].title
+        cards.append([goal_text(goal, value), f"{title[0].lower()}{title[1:]} of the best"])
     cards.append([space.label(best.values), "the best configuration"])
     if space.serving:
         return cards + [[column.text(best), column.title] for column in columns(space) if column.brief

@@ -84,7 +84,8 @@ def time_ms(prediction: Mapping[str, Any], time: str, share: str) -> float | Non
 
 def kept(serving: Mapping[str, Any]) -> dict[str, Any]:
     """What the store keeps of a prediction's `serving`."""
-    made = {key: serving[key] for key in ("model", "ready_s", "loads") if key in serving}
+    made = {key: serving[key] for key in ("model", "ready_s") if key in serving}
+    made["loads"] = [{key: value for key, value in load.items() if key != "series"} for load in serving["loads"]]
     if capacity := serving.get("capacity"):
         made["capacity"] = capacity
     return made

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pickle
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import time
 from typing import Any
 
 from maya import files
-from maya.serve_bench import capacity, client, load, metrics
+from maya.serve_bench import capacity, client, counters, load, metrics, series
 
 STOP_SECONDS = 60
 READY_PATHS = ("/health", "/v1/models")
@@ -44,17 +45,32 @@ async def ready(server: client.Server, engine: subprocess.Popen) -> None:
         await asyncio.sleep(0.5)
 
 
-async def measure(server: client.Server, model: str, requests: load.Load, plan: dict[str, Any]) -> dict[str, Any]:
+async def counted(server: client.Server) -> dict[str, float]:
+    """The engine's counters, where it has a page of them (vLLM; SGLang with --enable-metrics)."""
+    try:
+        status, page = await server.get("/metrics")
+        return counters.read(page.decode(errors="replace")) if status == 200 else {}
+    except (OSError, ValueError):
+        return {}
+
+
+async def measure(server: client.Server, model: str, requests: load.Load, plan: dict[str, Any],
+                  whole: bool = True) -> dict[str, Any]:
+    """`whole`: with its course over time and the engine's counters, which points of a capacity curve do without."""
+    before = await counted(server) if whole else {}
     answers = await client.run(server, model, requests)
     slo = metrics.limits(plan["slo"], of_load=False) if plan["slo"] else []
     figures = {"load": requests.text, **metrics.figures(answers, slo)}
+    if whole:
+        figures["series"] = series.of(answers)
+        figures["engine"] = counters.between(before, await counted(server))
     return figures
 
 
 async def bench(plan: dict[str, Any], loads: list[load.Load], engine: subprocess.Popen) -> dict[str, Any]:
     server = client.Server(plan["url"])
     await ready(server, engine)
-    result: dict[str, Any] = {"url": plan["url"], "ready_s": time.monotonic() - plan_began}
+    result: dict[str, Any] = {"command": shlex.join(plan["command"]), "url": plan["url"], "ready_s": time.monotonic() - plan_began}
     result["model"] = await server.model()
     if plan["warmup"]:
         # The first requests of an engine pay for what it loads late; users of a running engine never see that.
@@ -67,7 +83,8 @@ async def bench(plan: dict[str, Any], loads: list[load.Load], engine: subprocess
         wanted = metrics.limits(plan["capacity"], of_load=True)
 
         async def point(rate: float) -> tuple[bool, dict[str, Any]]:
-            figures = await measure(server, result["model"], load.with_rate(loads[0], rate, plan["seed"]), plan)
+            figures = await measure(server, result["model"], load.with_rate(loads[0], rate, plan["seed"]), plan,
+                                    whole=False)
             return metrics.meets(figures, wanted), figures
 
         result["capacity"] = {"limit": plan["capacity"], **await capacity.search(point, plan["first_rate"])}

@@ -33,6 +33,12 @@ def of_load(figures: dict[str, Any]) -> str:
     if figures.get("cached_tokens"):
         share = figures["cached_tokens"] / figures["input_tokens"]
         lines.append(f"    {share:.1%} of the prompt tokens came from the prefix cache")
+    engine = figures.get("engine") or {}
+    if engine.get("preemptions"):
+        lines.append(f"    {engine['preemptions']:,.0f} requests preempted: the cache was full")
+    if engine.get("drafted_tokens"):
+        share = engine.get("accepted_tokens", 0.0) / engine["drafted_tokens"]
+        lines.append(f"    {engine['drafted_tokens']:,.0f} tokens drafted, {share:.1%} of them accepted")
     if "slo" in figures:
         lines.append(
             f"    goodput {figures['goodput_requests_per_second']:,.2f} requests/s: {figures['slo_share']:.1%} of the "
