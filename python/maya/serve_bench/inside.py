@@ -70,7 +70,8 @@ async def measure(server: client.Server, model: str, requests: load.Load, plan: 
 async def bench(plan: dict[str, Any], loads: list[load.Load], engine: subprocess.Popen) -> dict[str, Any]:
     server = client.Server(plan["url"])
     await ready(server, engine)
-    result: dict[str, Any] = {"command": shlex.join(plan["command"]), "url": plan["url"], "ready_s": time.monotonic() - plan_began}
+    result: dict[str, Any] = {"command": shlex.join(plan["command"]), "url": plan["url"]}
+    result["ready_s"] = time.monotonic() - plan_began
     result["model"] = await server.model()
     if plan["warmup"]:
         # The first requests of an engine pay for what it loads late; users of a running engine never see that.
