@@ -68,7 +68,8 @@ double memory_time(const Chip& chip, const MemoryShape& s, const MemoryParams& p
   }
   // Nothing moves bytes faster than the data sheet says, once they cannot be in L2.
   const double limit = std::max(0.0, set - chip.l2_bytes) / chip.dram;
-  return std::max(p.floor_ns + std::max({traffic, issue, rows}), limit);
+  const double turns = s.loads_in_turn * p.load_ns;
+  return std::max(p.floor_ns + std::max({traffic, issue, rows, turns}), limit);
 }
 
 }  // namespace maya::estimate

@@ -1,9 +1,10 @@
 // Time of a kernel that moves data and computes little:
 //
-//   t = floor + max(traffic, issue, rows)
+//   t = floor + max(traffic, issue, rows, turns)
 //   traffic = bytes found in L2 / L2 bandwidth + the rest / DRAM bandwidth
 //   issue   = elements · instructions / (SMs · clock · lanes)
 //   rows    = waves of row-sized blocks · latency of one row
+//   turns   = loads of a thread that wait for each other · latency of one
 //
 // What fits in L2 was usually just written by the kernel before, so part of it is found there.
 #pragma once
@@ -65,6 +66,7 @@ struct MemoryShape {
   double rereads{};          // bytes it does read again where the rows at work leave L2
   double elements{};         // for the issue limit
   double rows{}, cols{};     // 0: flat
+  double loads_in_turn{};    // of a thread, each of which waits for the one before
 };
 
 struct MemoryParams {
@@ -79,6 +81,7 @@ struct MemoryParams {
   double instructions{4};       // per element, 128 lanes an SM
   double row_ns{1500};          // latency of one row's passes
   double row_element_ns{0.15};  // per element of a row, on top
+  double load_ns{500};          // one of the loads in turn
   double rows_per_sm{8};        // rows in flight
   double ramp_bytes{0};         // bytes that pass before the stream runs at speed
   template <class S, class F>
@@ -88,7 +91,7 @@ struct MemoryParams {
     f("resident", s.resident), f("keep", s.keep), f("fade", s.fade),
         f("instructions", s.instructions);
     f("row_ns", s.row_ns), f("row_element_ns", s.row_element_ns);
-    f("rows_per_sm", s.rows_per_sm), f("ramp_bytes", s.ramp_bytes);
+    f("rows_per_sm", s.rows_per_sm), f("ramp_bytes", s.ramp_bytes), f("load_ns", s.load_ns);
   }
 };
 

@@ -12,6 +12,12 @@ struct Visitor {
   const Op& op;
   using Out = std::optional<MemoryOp>;
 
+  // How often the threads of a launch take a row each; 0 where the launch is not known.
+  double rows_of_a_thread(double rows) const {
+    const double threads = static_cast<double>(op.geometry.threads());
+    return threads > 0 ? std::ceil(rows / threads) : 0;
+  }
+
   // Bytes as the vocabulary counts them: each operand once.
   MemoryShape plain(double elements = 0) const {
     MemoryShape s;
@@ -73,7 +79,10 @@ struct Visitor {
   Out operator()(const CrossEntropy& w) const {
     MemoryShape s =
         plain(w.fused || w.direction != Direction::forward ? d(w.rows) * d(w.cols) : d(w.rows));
-    if (w.fused) s.rows = d(w.rows), s.cols = d(w.cols), s.again = s.read;
+    if (w.fused)
+      s.rows = d(w.rows), s.cols = d(w.cols), s.again = s.read;
+    else  // a row's target, and what it points at; ATen gives all rows to one block
+      s.loads_in_turn = 2 * rows_of_a_thread(d(w.rows));
     return MemoryOp{w.direction == Direction::forward ? MemoryFamily::cross_entropy_forward
                                                       : MemoryFamily::cross_entropy_backward,
                     s};
