@@ -50,7 +50,7 @@ def run(case, options):
     shutil.rmtree(out, ignore_errors=True)
     command = [options.maya, "run", "--cluster", case["gpu"], "--clock", "virtual", "--out", str(out), "--quiet",
                "--no-report", "--",
-               "env", f"PYTHONPATH={source / 'package'}", options.python, f"benchmark_{case['script']}.py", "--overwrite"]
+               "env", f"PYTHONPATH={source / 'package'}:{source}", options.python, f"benchmark_{case['script']}.py", "--overwrite"]
     began = time.monotonic()
     with open(options.out / f"{case['kernel']}-{case['gpu']}.log", "w") as log:
         try:
