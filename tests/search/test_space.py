@@ -2,10 +2,11 @@ import pathlib
 
 import pytest
 from conftest import LAYOUTS
-from maya.search import plan
+from maya.search import plan, templates
 from maya.search.enumeration import NoConfiguration, Tree, configurations, require_satisfiable
 from maya.search.space import Space, SpaceError
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAIN = """
 command = ["python", "train.py", "--batch", "{batch}"]
 [parameters]
@@ -154,3 +155,17 @@ def test_conditional_parameters():
     for values in Tree(space).walk():
         assert (values["vpp"] is None) == (values["pp"] == 1)
         assert values["tp"] > 1 or values["sp"] is False
+
+
+@pytest.mark.parametrize("kind", templates.KINDS)
+def test_templates_are_spaces(kind):
+    space = parse(templates.text(kind))
+    listed, complete = configurations(space, 1000)
+    assert listed and complete and all(plan.make(space, values).words for values in listed)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "search").glob("*.toml")), ids=lambda path: path.stem)
+def test_examples_are_spaces(path):
+    space = Space.load(path)
+    listed, complete = configurations(space, 1000)
+    assert listed and complete and all(plan.make(space, values).words for values in listed)
