@@ -221,8 +221,8 @@ class Assembler {
 
 // The tail as it is at one moment, or nothing if it does not belong after block `sequence`. Its
 // writer may be at work: it marks the tail before it empties it, so a copy that was taken between
-// two equal marks is whole. Checksums stand before the pieces and are copied first, so that a piece
-// with a checksum is a full one.
+// two equal marks is whole. Checksums stand before the pieces and are copied first, by a call of
+// their own since memcpy copies in any order, so that a piece with a checksum is a full one.
 std::vector<char> copy_of_tail(const Mapping& tail, std::uint64_t session, std::uint64_t sequence) {
   format::TailHeader head;
   if (tail.data() == nullptr || tail.size() < sizeof head) return {};
@@ -231,7 +231,12 @@ std::vector<char> copy_of_tail(const Mapping& tail, std::uint64_t session, std::
       std::memcmp(head.magic, format::old_tail_magic, 8) != 0)
     return {};
   if (head.session != session || head.sequence != sequence) return {};
-  std::vector<char> copy(tail.data(), tail.data() + tail.size());
+  std::vector<char> copy(tail.size());
+  const std::size_t before_pieces = std::min<std::size_t>(format::tail_begin, tail.size());
+  std::memcpy(copy.data(), tail.data(), before_pieces);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  std::memcpy(copy.data() + before_pieces, tail.data() + before_pieces,
+              tail.size() - before_pieces);
   std::atomic_thread_fence(std::memory_order_acquire);
   std::memcpy(&head, tail.data(), sizeof head);
   if (head.sequence != sequence) return {};

@@ -139,10 +139,12 @@ void Writer::rotate() {
 bool Writer::flush_block() {
   const std::size_t raw = static_cast<std::size_t>(next_ - begin_) * sizeof(Record);
   if (!write_block(begin_, raw)) return false;
-  tail_->sequence = format::tail_invalid;
+  // Another process may be reading: it sees the mark before anything is emptied.
+  std::atomic_ref(tail_->sequence).store(format::tail_invalid, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
   forget_pieces();
   std::memset(static_cast<void*>(begin_), 0, raw);
-  tail_->sequence = ++sequence_;
+  std::atomic_ref(tail_->sequence).store(++sequence_, std::memory_order_release);
   next_ = begin_;
   return true;
 }
@@ -159,7 +161,8 @@ void Writer::seal() {
   const char* written = reinterpret_cast<char*>(next_);
   for (; full <= written; full += format::piece_bytes) {
     const auto piece = static_cast<std::uint32_t>((full - tail) / format::piece_bytes - 1);
-    sums_of(tail_)[piece] = format::piece_checksum(tail, piece);
+    std::atomic_ref(sums_of(tail_)[piece])
+        .store(format::piece_checksum(tail, piece), std::memory_order_release);
   }
   piece_end_ = reinterpret_cast<Record*>(full);
 }
