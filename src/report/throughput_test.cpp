@@ -178,6 +178,48 @@ TEST(Throughput, PassesOfAReferenceModelAreNotCounted) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 1024);
 }
 
+// Preference and reinforcement training apply the output layer to the answers only.
+TEST(Throughput, TrainedTokensIncludeThoseWithoutAnOutput) {
+  constexpr std::int64_t tokens = 1120, answers = 656;
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  for (int micro = 0; micro < 2; ++micro) {
+    r.thread(program);
+    for (int pass = 0; pass < 3; ++pass) {  // a generation, the reference model, the trained one
+      launch(r, Gather{tokens - (pass == 0 ? 8 : 0), 2 * width, vocabulary, DType::u8}, "gather");
+      launch(r, product(vocabulary, answers, width));
+    }
+    r.thread(autograd);
+    launch(r, product(width, answers, vocabulary));
+    launch(r, product(width, vocabulary, answers));
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * tokens);
+}
+
+TEST(Throughput, TokensOfAModelWithARewardForEachSequence) {
+  constexpr std::int64_t sequences = 8, length = 72;
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Attention attention;
+  attention.batch = sequences, attention.seq_q = attention.seq_k = length;
+  for (const bool trains : {false, true}) {  // the second model is trained, the first compared with
+    r.thread(program);
+    launch(r, Gather{sequences * length, 2 * width, vocabulary, DType::u8}, "gather");
+    attention.direction = Direction::forward;
+    launch(r, attention);
+    launch(r, product(1, sequences * length, width));
+    if (!trains) continue;
+    r.thread(autograd);
+    attention.direction = Direction::backward;
+    launch(r, attention);
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, sequences * length);
+}
+
 Convolution stem(std::int64_t n) {
   Convolution convolution;
   convolution.n = n, convolution.c = 3, convolution.h = convolution.w = 224, convolution.k = 64;
