@@ -158,9 +158,8 @@ Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
     if (const auto* call = std::get_if<Collective>(&work))
       setting.shards |= call->kind == CollectiveKind::reduce_scatter;
   }
-  setting.pipeline = std::any_of(
-      job.classes.begin(), job.classes.end(),
-      [&](const job::RankClass& rank_class) { return is_pipeline_stage(job, rank_class); });
+  const std::vector<bool> stages = stages_of_pipelines(job);
+  setting.pipeline = std::find(stages.begin(), stages.end(), true) != stages.end();
   setting.serialization = serialization_help(job);
   return setting;
 }

@@ -370,8 +370,27 @@ TEST(Passes, DistinguishesPipelineStagesFromRings) {
     launch(r, product(64, 64, 64));
     r.send(pair, 1, 100);
     measure(job, r, {0});
-    EXPECT_EQ(is_pipeline_stage(job, job.classes[0]), !ring);
+    EXPECT_EQ(stages_of_pipelines(job)[0], !ring);
   }
+}
+
+// An interleaved schedule: the first rank sends the output of its first chunk and receives the
+// input of its second in one batch.
+TEST(Passes, StagesWithSeveralChunksAreStages) {
+  job::Job job = empty_job();
+  RecordingBuilder first(0, 2), last(1, 2);
+  const std::uint16_t pair = first.communicator(1, {0, 1});
+  launch(first, product(64, 64, 64));
+  first.send(pair, 1, 100).receive(pair, 1, 100);
+  launch(first, product(64, 64, 64));
+  EXPECT_EQ(last.communicator(1, {0, 1}), pair);
+  last.receive(pair, 0, 100);
+  launch(last, product(64, 64, 64));
+  last.send(pair, 0, 100);
+  measure(job, first, {0});
+  measure(job, last, {1});
+  job.communicators.push_back({1, {0, 1}, {pair, pair}, ""});
+  EXPECT_EQ(stages_of_pipelines(job), (std::vector<bool>{true, true}));
 }
 
 }  // namespace
