@@ -204,11 +204,21 @@ Layer output_layer(const Intake& intake) {
   if (found != intake.forward.end() && best.first >= 2 * best.second &&
       trained_once(best, found->second))
     return best;
-  // With a vocabulary of characters it is not the largest product, but the only one used once.
+  // With a small vocabulary it is not the largest product, but the one used least often. Where
+  // other products are rare too (gates), it must be applied to as many rows as the layers are.
   std::vector<Layer> once;
-  for (const auto& [layer, rows] : intake.forward)
-    if (trained_once(layer, rows)) once.push_back(layer);
-  return once.size() == 1 ? once[0] : Layer{0, 0};
+  double least = most_calls, most_rows = 0;
+  int rare = 0;
+  for (const auto& [layer, rows] : intake.forward) {
+    most_rows = std::max(most_rows, rows.rows / rows.calls);
+    if (!trained_once(layer, rows)) continue;
+    if (rows.calls < least) once.clear(), least = rows.calls;
+    if (rows.calls == least) once.push_back(layer);
+    ++rare;
+  }
+  if (once.size() != 1) return {0, 0};
+  const Rows& rows = intake.forward.at(once[0]);
+  return rare == 1 || rows.rows == most_rows * rows.calls ? once[0] : Layer{0, 0};
 }
 
 double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& sum) {

@@ -132,6 +132,27 @@ TEST(Throughput, CompiledModelWithAVocabularyOfCharacters) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
 }
 
+// Gates of a few columns in some layers are rare products too.
+TEST(Throughput, CompiledModelWithASmallVocabularyAndGates) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Model model;
+  model.compiled = true;
+  model.words = 65;
+  for (int micro = 0; micro < 2; ++micro) {
+    micro_batch(r, 1024, model);
+    for (int gate = 0; gate < 2; ++gate) {
+      launch(r, product(2, 1024, 12));
+      r.thread(autograd);
+      launch(r, product(12, 1024, 2));
+      r.thread(program);
+    }
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
+}
+
 TEST(Throughput, RanksThatReduceActivationsShareTheirTokens) {
   job::Job job = empty_job();
   RecordingBuilder r;
