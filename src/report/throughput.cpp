@@ -216,9 +216,12 @@ Layer output_layer(const Intake& intake) {
     if (rows.calls == least) once.push_back(layer);
     ++rare;
   }
-  if (once.size() != 1) return {0, 0};
-  const Rows& rows = intake.forward.at(once[0]);
-  return rare == 1 || rows.rows == most_rows * rows.calls ? once[0] : Layer{0, 0};
+  if (rare > 1)
+    std::erase_if(once, [&](const Layer& layer) {
+      const Rows& rows = intake.forward.at(layer);
+      return rows.rows != most_rows * rows.calls;
+    });
+  return once.size() == 1 ? once[0] : Layer{0, 0};
 }
 
 double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& sum) {

@@ -147,6 +147,9 @@ TEST(Throughput, CompiledModelWithASmallVocabularyAndGates) {
       launch(r, product(12, 1024, 2));
       r.thread(program);
     }
+    launch(r, product(1, 1020, 24));  // and one that leaves out the first words
+    r.thread(autograd);
+    launch(r, product(24, 1020, 1));
   }
   measure(job, r, {0});
   EXPECT_EQ(found(job).unit, "tokens");
