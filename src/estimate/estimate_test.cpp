@@ -309,6 +309,24 @@ TEST(BatchNorm, FewChannelsApartDoNotFillTheMemory) {
   EXPECT_NEAR(ns(64, " channels_last=1") / ns(256, " channels_last=1"), 1, 0.01);
 }
 
+// The classes of each voxel of an image: millions of rows of four columns. (Older GPUs have
+// measured models, none of which saw rows this short.)
+TEST(Softmax, ManyShortRowsRunAtTheSpeedOfMemory) {
+  for (const catalog::Gpu& gpu : test_gpus()) {
+    if (gpu.capability_major < 8) continue;
+    auto estimate = estimator(gpu);
+    const double plain = (*estimate)(op_of("pointwise elements=33554432 dtype=f16 "
+                                           "bytes_read=67108864 bytes_written=67108864"))
+                             .ns;
+    for (const char* direction : {"", " direction=backward"})
+      EXPECT_LT(
+          (*estimate)(op_of(std::string("softmax rows=8388608 cols=4 in=f16 out=f16") + direction))
+              .ns,
+          6 * plain)
+          << gpu.name << direction;
+  }
+}
+
 TEST(BatchNorm, TorchsOwnReadsAnElementAtATime) {
   auto estimate = estimator(test_gpus()[2]);
   Op op = op_of("normalization kind=batch direction=backward rows=64 cols=602112 dtype=f16");

@@ -17,7 +17,8 @@ struct Family {
   std::string what;
   double path_ns{};               // on the critical path
   double ns{}, flops{}, bytes{};  // over all measured uses
-  const Work* example{};
+  const Work* example{};  // its costliest op: what it depends on is what the advice is about
+  double example_ns{};
   int members{};  // number of members of the communicator
   bool crosses_nodes{};
 };
@@ -157,9 +158,8 @@ Setting setting_of(const job::Job& job, const catalog::Cluster& cluster,
     if (const auto* call = std::get_if<Collective>(&work))
       setting.shards |= call->kind == CollectiveKind::reduce_scatter;
   }
-  setting.pipeline = std::any_of(
-      job.classes.begin(), job.classes.end(),
-      [&](const job::RankClass& rank_class) { return is_pipeline_stage(job, rank_class); });
+  const std::vector<bool> stages = stages_of_pipelines(job);
+  setting.pipeline = std::find(stages.begin(), stages.end(), true) != stages.end();
   setting.serialization = serialization_help(job);
   return setting;
 }
@@ -188,7 +188,8 @@ std::vector<LargestCost> largest_costs(const job::Job& job, const simulate::Time
     if (is_communication(op.work)) ranks = members(job, recording, use.communicator);
     Family& family = families[family_name(op, static_cast<int>(ranks.size()))];
     const double weight = static_cast<double>(use.count * job.classes[use.rank_class].ranks.size());
-    family.example = &op.work;
+    if (family.example == nullptr || use.ns * weight > family.example_ns)
+      family.example = &op.work, family.example_ns = use.ns * weight;
     family.ns += use.ns * weight;
     family.flops += flops(op.work) * weight;
     for (std::int32_t rank : ranks) family.crosses_nodes |= rank / per_node != ranks[0] / per_node;

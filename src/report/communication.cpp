@@ -170,8 +170,9 @@ std::vector<StageSchedule> pipeline_schedule(const job::Job& job,
                                   [](const simulate::Step& step) { return step.measured; });
   if (shown == timeline.steps.end()) return stages;
   std::vector<std::uint32_t> classes;
+  const std::vector<bool> is_stage = stages_of_pipelines(job);
   for (std::uint32_t c = 0; c < job.classes.size(); ++c)
-    if (is_pipeline_stage(job, job.classes[c])) classes.push_back(c);
+    if (is_stage[c]) classes.push_back(c);
   if (classes.size() < 2) return stages;
   std::map<std::uint32_t, std::vector<const simulate::Span*>> spans;
   for (const simulate::Span& span : timeline.spans)

@@ -62,19 +62,48 @@ bool Passes::backward(std::uint32_t index, const Op& op) const {
   return (thread != program_ && !replicas_.contains(thread)) || collate::computes_gradients(op);
 }
 
-bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class) {
+namespace {
+
+// The slots over which a class begins its messages of a step by sending or by receiving, and not by
+// both between two products.
+std::set<std::uint16_t> one_way_slots(const job::Job& job, const job::RankClass& rank_class) {
+  struct Begin {
+    bool sends{}, receives{}, over{};
+  };
+  std::map<std::uint16_t, Begin> begins;
   const trace::Recording& recording = rank_class.recording;
   const Range step = measured_steps(job, rank_class)[0];
-  bool sends = false, receives = false, over = false;
   each_work(recording, step.begin, step.end, [&](const trace::Record& record, std::uint32_t) {
-    if (over || record.value >= recording.ops.size()) return;
+    if (record.value >= recording.ops.size()) return;
     const Work& work = recording.ops[record.value].work;
-    if (const auto* message = std::get_if<PointToPoint>(&work))
-      (message->send ? sends : receives) = true;
-    else
-      over = (sends || receives) && is_matrix_work(work);
+    if (const auto* message = std::get_if<PointToPoint>(&work)) {
+      Begin& begin = begins[record.aux];
+      if (!begin.over) (message->send ? begin.sends : begin.receives) = true;
+    } else if (is_matrix_work(work)) {
+      for (auto& [slot, begin] : begins) begin.over = true;
+    }
   });
-  return sends != receives;
+  std::set<std::uint16_t> slots;
+  for (const auto& [slot, begin] : begins)
+    if (begin.sends != begin.receives) slots.insert(slot);
+  return slots;
+}
+
+}  // namespace
+
+std::vector<bool> stages_of_pipelines(const job::Job& job) {
+  std::map<std::int32_t, std::size_t> class_of;
+  for (std::size_t c = 0; c < job.classes.size(); ++c)
+    for (const std::int32_t rank : job.classes[c].ranks) class_of[rank] = c;
+  std::vector<bool> stages(job.classes.size());
+  for (std::size_t c = 0; c < job.classes.size(); ++c)
+    for (const std::uint16_t slot : one_way_slots(job, job.classes[c])) {
+      stages[c] = true;
+      for (const std::int32_t rank : members(job, job.classes[c].recording, slot))
+        if (const auto other = class_of.find(rank); other != class_of.end())
+          stages[other->second] = true;
+    }
+  return stages;
 }
 
 std::map<std::uint16_t, std::int64_t> forward_reductions(const job::Job& job,

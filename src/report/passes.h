@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "report/usage.h"
 
@@ -32,8 +33,9 @@ class Passes {
 std::map<std::uint16_t, std::int64_t> forward_reductions(const job::Job& job,
                                                          const job::RankClass& rank_class);
 
-// Whether a class is a pipeline stage. A stage begins by sending or by receiving; members of a ring
-// or of an all-to-all exchange do both at once.
-bool is_pipeline_stage(const job::Job& job, const job::RankClass& rank_class);
+// For each class whether its ranks are pipeline stages. A stage begins by sending or by receiving;
+// members of a ring or of an all-to-all exchange do both at once. So do some stages that hold
+// several chunks of the model, but not all of one pipeline: the last begins by receiving.
+std::vector<bool> stages_of_pipelines(const job::Job& job);
 
 }  // namespace maya::report

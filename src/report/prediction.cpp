@@ -87,6 +87,7 @@ simulate::Breakdown within_step(simulate::Breakdown part, double step_ns) {
 BreakdownMs mean_breakdown(const job::Job& job, const simulate::Timeline& timeline) {
   BreakdownMs mean;
   double ranks = 0;
+  const std::vector<bool> stages = stages_of_pipelines(job);
   for (std::size_t c = 0; c < job.classes.size() && c < timeline.breakdown.size(); ++c) {
     const simulate::Breakdown part = within_step(timeline.breakdown[c], timeline.step_ns);
     const auto weight = static_cast<double>(job.classes[c].ranks.size());
@@ -97,8 +98,7 @@ BreakdownMs mean_breakdown(const job::Job& job, const simulate::Timeline& timeli
     mean.copy += weight * part.copy_ns;
     mean.idle += weight * part.idle_ns;
     mean.host_bound += weight * part.host_bound_ns;
-    const bool stage = is_pipeline_stage(job, job.classes[c]);
-    (stage ? mean.pipeline_bubble : mean.waiting) += weight * part.message_wait_ns;
+    (stages[c] ? mean.pipeline_bubble : mean.waiting) += weight * part.message_wait_ns;
     mean.waiting += weight * part.collective_wait_ns;
   }
   if (ranks == 0) return {};

@@ -9,6 +9,7 @@
 
 #include "maya/assumed.h"
 #include "maya/report.h"
+#include "report/advice.h"
 #include "report/assumptions.h"
 #include "report/format.h"
 #include "report/memory.h"
@@ -121,6 +122,23 @@ TEST(Prediction, LargestHiddenWorkIsListedToo) {
   EXPECT_DOUBLE_EQ(costs[0].share, 1);
   EXPECT_EQ(costs[1].what, "gemm bf16, hidden");
   EXPECT_DOUBLE_EQ(costs[1].ms, 6);
+}
+
+// A step copies its batch from pageable memory, and 200 times as much of activations from pinned.
+TEST(Prediction, AdviceIsAboutTheCostliestOfAFamily) {
+  job::Job job = sample::job();
+  trace::Recording& recording = job.classes[0].recording;
+  const auto first = static_cast<std::uint32_t>(recording.ops.size());
+  recording.ops.push_back({Copy{1 << 28, CopyDirection::host_to_device, true}, "activations"});
+  recording.ops.push_back({Copy{1 << 20, CopyDirection::host_to_device, false}, "batch"});
+  simulate::Timeline timeline = sample::timeline();
+  timeline.critical_path.clear();
+  const std::vector<OpUse> uses{{.rank_class = 0, .op = first, .count = 1, .ns = 5e6},
+                                {.rank_class = 0, .op = first + 1, .count = 1, .ns = 1e5}};
+  const auto costs = largest_costs(job, timeline, sample::cluster(), uses, {});
+  ASSERT_FALSE(costs.empty());
+  EXPECT_EQ(costs[0].what, "copy host_to_device");
+  EXPECT_EQ(costs[0].help, "overlap it: a side stream, prefetching");
 }
 
 TEST(Prediction, ShortHostTimesAreLaunchesAndLongOnesAreCpuWork) {

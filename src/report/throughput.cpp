@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -18,16 +19,62 @@ struct Rows {
   double rows{}, calls{};
 };
 
+// Which lookups begin a forward pass that is trained. Passes of a reference model, and those that
+// generate, look up the same table, and the output layer may be applied to a part of the tokens (to
+// the answer and not the question). The gradient of the output layer tells how many passes are
+// trained; they are the ones right before it.
+class TrainedLookups {
+ public:
+  void forward(const Table& table, double rows) {
+    if (backward_) settle();
+    lookups_[table].push_back(rows);
+  }
+  void backward(const Layer& layer) {
+    backward_ = true;
+    ++gradients_[layer];
+  }
+  // Ends a backward pass: at the next lookup, or at the end of a step.
+  void settle() {
+    for (const auto& [table, rows] : lookups_) {
+      double calls = 0;
+      for (const std::int64_t size : {4, 2, 1})
+        if (const auto found = gradients_.find({table.second / size, table.first});
+            found != gradients_.end())
+          calls = std::max(calls, found->second);
+      // A layer that is applied in chunks does not tell its passes.
+      chunks_ |= calls > static_cast<double>(rows.size());
+      for (std::size_t i = 0; i < rows.size() && static_cast<double>(i) < calls; ++i)
+        rows_[table] += rows[rows.size() - 1 - i];
+    }
+    lookups_.clear(), gradients_.clear();
+    backward_ = false;
+  }
+  // 0: not known.
+  double rows(const Table& table) const {
+    const auto found = rows_.find(table);
+    return chunks_ || found == rows_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::map<Table, std::vector<double>> lookups_;  // since the last backward pass
+  std::map<Layer, double> gradients_;             // products of this backward pass
+  std::map<Table, double> rows_;
+  bool backward_{}, chunks_{};
+};
+
 // The lookups, matrix products and losses of the measured steps of a class, per step. The rows of a
 // layer are the n of its product, because the result of a row-major program is transposed in BLAS.
 struct Intake {
   std::map<Table, Rows> lookups;
+  TrainedLookups trained;
   std::map<Layer, Rows> forward, backward;
   std::map<std::int64_t, double> losses;  // by columns
   std::map<std::int64_t, double> copies;  // from the host, by bytes
   const Convolution* first_convolution{};
   std::vector<const Convolution*> convolutions;  // forward, one entry a call
   double sequences{};                            // of one attention
+  std::set<std::int64_t> attended;               // positions of one attention
+  double attentions{}, attention_gradients{};    // calls
   bool recurrent{}, embeds{};
   double steps{1};
 };
@@ -37,11 +84,14 @@ void look_at(const Op& op, bool backward, Intake& seen) {
   const Work& work = op.work;
   if (const auto* gather = std::get_if<Gather>(&work)) {
     // Rows may be copied as bytes, regardless of their type.
-    if (gather->cols > 1 && gather->table_rows > 1)
-      add(seen.lookups[{gather->table_rows, gather->cols * bits(gather->dtype) / 8}], gather->rows);
+    if (gather->cols <= 1 || gather->table_rows <= 1) return;
+    const Table table{gather->table_rows, gather->cols * bits(gather->dtype) / 8};
+    add(seen.lookups[table], gather->rows);
+    if (!backward) seen.trained.forward(table, static_cast<double>(gather->rows));
   } else if (const auto* gemm = std::get_if<Gemm>(&work)) {
-    if (gemm->batch == 1 && gemm->groups == 1)
-      add((backward ? seen.backward : seen.forward)[{gemm->m, gemm->k}], gemm->n);
+    if (gemm->batch != 1 || gemm->groups != 1) return;
+    add((backward ? seen.backward : seen.forward)[{gemm->m, gemm->k}], gemm->n);
+    if (backward) seen.trained.backward({gemm->m, gemm->k});
   } else if (const auto* entropy = std::get_if<CrossEntropy>(&work)) {
     if (entropy->direction == Direction::forward)
       seen.losses[entropy->cols] += static_cast<double>(entropy->rows);
@@ -54,7 +104,11 @@ void look_at(const Op& op, bool backward, Intake& seen) {
     if (seen.first_convolution == nullptr) seen.first_convolution = convolution;
     seen.convolutions.push_back(convolution);
   } else if (const auto* attention = std::get_if<Attention>(&work)) {
-    if (attention->direction == Direction::forward && !attention->varlen)
+    if (attention->direction != Direction::forward) ++seen.attention_gradients;
+    if (attention->direction != Direction::forward || backward) return;
+    ++seen.attentions;
+    seen.attended.insert(attention->batch * attention->seq_q);
+    if (!attention->varlen)
       seen.sequences = std::max(seen.sequences, static_cast<double>(attention->batch));
   } else if (const auto* copy = std::get_if<Copy>(&work)) {
     if (copy->direction == CopyDirection::host_to_device) ++seen.copies[copy->bytes];
@@ -70,13 +124,15 @@ Intake intake_of(const job::Job& job, const job::RankClass& rank_class) {
   seen.steps = measured_count(job);
   const trace::Recording& recording = rank_class.recording;
   const Passes passes(job, rank_class);
-  for (const Range& step : measured_steps(job, rank_class))
+  for (const Range& step : measured_steps(job, rank_class)) {
     each_work(recording, step.begin, step.end,
               [&](const trace::Record& record, std::uint32_t index) {
                 if (record.value >= recording.ops.size()) return;
                 const Op& op = recording.ops[record.value];
                 look_at(op, passes.backward(index, op), seen);
               });
+    seen.trained.settle();
+  }
   return seen;
 }
 
@@ -148,10 +204,23 @@ Layer output_layer(const Intake& intake) {
   if (found != intake.forward.end() && best.first >= 2 * best.second &&
       trained_once(best, found->second))
     return best;
-  // With a vocabulary of characters it is not the largest product, but the only one used once.
+  // With a small vocabulary it is not the largest product, but the one used least often. Where
+  // other products are rare too (gates), it must be applied to as many rows as the layers are.
   std::vector<Layer> once;
-  for (const auto& [layer, rows] : intake.forward)
-    if (trained_once(layer, rows)) once.push_back(layer);
+  double least = most_calls, most_rows = 0;
+  int rare = 0;
+  for (const auto& [layer, rows] : intake.forward) {
+    most_rows = std::max(most_rows, rows.rows / rows.calls);
+    if (!trained_once(layer, rows)) continue;
+    if (rows.calls < least) once.clear(), least = rows.calls;
+    if (rows.calls == least) once.push_back(layer);
+    ++rare;
+  }
+  if (rare > 1)
+    std::erase_if(once, [&](const Layer& layer) {
+      const Rows& rows = intake.forward.at(layer);
+      return rows.rows != most_rows * rows.calls;
+    });
   return once.size() == 1 ? once[0] : Layer{0, 0};
 }
 
@@ -180,7 +249,10 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
     const double forward = sum([&](const Intake& i) { return output_rows(i, table, false); });
     const double backward = sum([&](const Intake& i) { return output_rows(i, table, true); });
     // Forward passes without a backward pass (a reference model, generation) are not counted.
-    if (backward > 0 && forward >= 1.5 * backward && backward < looked_up) return backward;
+    if (backward > 0 && forward >= 1.5 * backward && backward < looked_up) {
+      const double trained = sum([&](const Intake& i) { return i.trained.rows(table); });
+      return trained > 0 ? trained : backward;
+    }
     return looked_up;
   }
   double tokens = 0;
@@ -194,6 +266,26 @@ double tokens_of_language_model(const std::vector<Intake>& intakes, const Sum& s
     }
   }
   return tokens;
+}
+
+// A model without an output for each word (a reward or a value of each sequence) has no loss that
+// tells its rows. What it looks up are tokens if its attention has as many positions.
+double tokens_that_attend(const Sum& sum) {
+  return sum([](const Intake& intake) {
+    Table table{0, 0};
+    double tokens = 0;
+    for (const auto& [candidate, found] : intake.lookups) {
+      const auto rows = static_cast<std::int64_t>(found.rows / found.calls);
+      if (!intake.attended.contains(rows)) continue;
+      if (candidate.first * candidate.second <= table.first * table.second) continue;
+      table = candidate;
+      tokens = found.rows;
+    }
+    // Of the passes those with a gradient.
+    const double trained = intake.attention_gradients;
+    return trained > 0 && trained < intake.attentions ? tokens * trained / intake.attentions
+                                                      : tokens;
+  });
 }
 
 struct Images {
@@ -253,7 +345,10 @@ std::optional<Throughput> throughput_of(const job::Job& job, double step_ms) {
   if (const Images images = images_of(sum); images.count > 0)
     return result(images.pictures ? "images" : "samples", images.count, "input");
   const double rows = sum(loss_rows);
-  if (rows <= 0) return std::nullopt;
+  if (rows <= 0) {
+    const double tokens = tokens_that_attend(sum);
+    return tokens > 0 ? std::optional(result("tokens", tokens, "input")) : std::nullopt;
+  }
   double sequences = 0;
   bool recurrent = false;
   for (const Intake& intake : intakes) {

@@ -132,6 +132,30 @@ TEST(Throughput, CompiledModelWithAVocabularyOfCharacters) {
   EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
 }
 
+// Gates of a few columns in some layers are rare products too.
+TEST(Throughput, CompiledModelWithASmallVocabularyAndGates) {
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Model model;
+  model.compiled = true;
+  model.words = 65;
+  for (int micro = 0; micro < 2; ++micro) {
+    micro_batch(r, 1024, model);
+    for (int gate = 0; gate < 2; ++gate) {
+      launch(r, product(2, 1024, 12));
+      r.thread(autograd);
+      launch(r, product(12, 1024, 2));
+      r.thread(program);
+    }
+    launch(r, product(1, 1020, 24));  // and one that leaves out the first words
+    r.thread(autograd);
+    launch(r, product(24, 1020, 1));
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * 1024);
+}
+
 TEST(Throughput, RanksThatReduceActivationsShareTheirTokens) {
   job::Job job = empty_job();
   RecordingBuilder r;
@@ -176,6 +200,48 @@ TEST(Throughput, PassesOfAReferenceModelAreNotCounted) {
   micro_batch(r, 1024);
   measure(job, r, {0});
   EXPECT_DOUBLE_EQ(found(job).per_step, 1024);
+}
+
+// Preference and reinforcement training apply the output layer to the answers only.
+TEST(Throughput, TrainedTokensIncludeThoseWithoutAnOutput) {
+  constexpr std::int64_t tokens = 1120, answers = 656;
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  for (int micro = 0; micro < 2; ++micro) {
+    r.thread(program);
+    for (int pass = 0; pass < 3; ++pass) {  // a generation, the reference model, the trained one
+      launch(r, Gather{tokens - (pass == 0 ? 8 : 0), 2 * width, vocabulary, DType::u8}, "gather");
+      launch(r, product(vocabulary, answers, width));
+    }
+    r.thread(autograd);
+    launch(r, product(width, answers, vocabulary));
+    launch(r, product(width, vocabulary, answers));
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, 2 * tokens);
+}
+
+TEST(Throughput, TokensOfAModelWithARewardForEachSequence) {
+  constexpr std::int64_t sequences = 8, length = 72;
+  job::Job job = empty_job();
+  RecordingBuilder r;
+  Attention attention;
+  attention.batch = sequences, attention.seq_q = attention.seq_k = length;
+  for (const bool trains : {false, true}) {  // the second model is trained, the first compared with
+    r.thread(program);
+    launch(r, Gather{sequences * length, 2 * width, vocabulary, DType::u8}, "gather");
+    attention.direction = Direction::forward;
+    launch(r, attention);
+    launch(r, product(1, sequences * length, width));
+    if (!trains) continue;
+    r.thread(autograd);
+    attention.direction = Direction::backward;
+    launch(r, attention);
+  }
+  measure(job, r, {0});
+  EXPECT_EQ(found(job).unit, "tokens");
+  EXPECT_DOUBLE_EQ(found(job).per_step, sequences * length);
 }
 
 Convolution stem(std::int64_t n) {
@@ -328,8 +394,27 @@ TEST(Passes, DistinguishesPipelineStagesFromRings) {
     launch(r, product(64, 64, 64));
     r.send(pair, 1, 100);
     measure(job, r, {0});
-    EXPECT_EQ(is_pipeline_stage(job, job.classes[0]), !ring);
+    EXPECT_EQ(stages_of_pipelines(job)[0], !ring);
   }
+}
+
+// An interleaved schedule: the first rank sends the output of its first chunk and receives the
+// input of its second in one batch.
+TEST(Passes, StagesWithSeveralChunksAreStages) {
+  job::Job job = empty_job();
+  RecordingBuilder first(0, 2), last(1, 2);
+  const std::uint16_t pair = first.communicator(1, {0, 1});
+  launch(first, product(64, 64, 64));
+  first.send(pair, 1, 100).receive(pair, 1, 100);
+  launch(first, product(64, 64, 64));
+  EXPECT_EQ(last.communicator(1, {0, 1}), pair);
+  last.receive(pair, 0, 100);
+  launch(last, product(64, 64, 64));
+  last.send(pair, 0, 100);
+  measure(job, first, {0});
+  measure(job, last, {1});
+  job.communicators.push_back({1, {0, 1}, {pair, pair}, ""});
+  EXPECT_EQ(stages_of_pipelines(job), (std::vector<bool>{true, true}));
 }
 
 }  // namespace

@@ -108,9 +108,9 @@ CODE_BASES = [
              "nbs=16 workers=0 device=0 plots=False project={data}/out pretrained=False amp=False", "a100-80gb-sxm", 16,
              "images", data=("detection",)),
     trl("trl-sft", "sft --dataset_name {data}/chat/text --max_length 128", 8 * 120),
-    # Of 8 × 32 tokens those up to the end of each completion.
+    # Prompts of 31 tokens and completions of 32.
     trl("trl-grpo", "grpo --dataset_name {data}/chat/prompts --reward_funcs think_format_reward --num_generations 8 "
-        "--max_completion_length 32", 225),
+        "--max_completion_length 32", 8 * (31 + 32)),
     torchtitan("llama3", 2),
     torchtitan("deepseek", 2, MODULE="deepseek_v3", CONFIG="deepseek_v3_debugmodel"),
     megatron("dense", 1),
