@@ -29,7 +29,7 @@ print("fabric", nvml.nvmlDeviceGetGpuFabricInfoV(device, ctypes.byref(info)), in
 """
 
 
-# PyTorch 2.10 to 2.13 end a program with expandable segments if the call fails.
+# PyTorch 2.11 to 2.13 end a program with expandable segments if the call fails.
 @pytest.mark.parametrize("cluster, state", [("a100-80gb-sxm", 0), ("h100-sxm", 0), ("dgx-h100", 3)])
 def test_a_gpu_without_a_fabric_says_so(run, cluster, state):
     done = run("python", "-c", FABRIC, cluster=cluster, options=("--no-predict",))

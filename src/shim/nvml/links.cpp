@@ -50,7 +50,7 @@ nvmlReturn_t fabric(nvmlDevice_t device, Info* info) {
                                                     : NVML_GPU_FABRIC_STATE_NOT_SUPPORTED);
   info->status = NVML_SUCCESS;
   if (multi_node) std::memcpy(info->clusterUuid, "MayaEmulatedNVL0", sizeof info->clusterUuid);
-  // Also without one the call succeeds: PyTorch 2.10 to 2.13 with expandable segments demand it.
+  // Also without one the call succeeds: PyTorch 2.11 to 2.13 with expandable segments demand it.
   return NVML_SUCCESS;
 }
 
