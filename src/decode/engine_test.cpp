@@ -133,6 +133,7 @@ TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
       decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
   const auto& work = std::get<Collective>(d.op.work);
   EXPECT_EQ(work.kind, CollectiveKind::all_reduce);
+  EXPECT_EQ(work.library, CollectiveLibrary::vllm);
   EXPECT_EQ(work.bytes, 5120 * 16);
   EXPECT_EQ(work.dtype, DType::bf16);
   EXPECT_EQ(d.ranks, 2);
