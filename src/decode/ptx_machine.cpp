@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "decode/ptx_floats.h"
 #include "decode/repeats.h"
 
 namespace maya::decode::ptx {
@@ -281,6 +282,14 @@ bool Machine::step(const Instruction& in, bool certain) {
       return false;
     case Code::float_op:
     case Code::unknown_result:
+      if (in.floats != Float::none && certain) {
+        const Argument* a = in.arguments;
+        const Value from[] = {thread_.value(a[1]), thread_.value(a[2]), thread_.value(a[3])};
+        thread_.set(a[0], float_result(in, from), true);
+        return true;
+      }
+      forget(in.arguments[0]);
+      return true;
     case Code::mma:
     case Code::wgmma:
     case Code::sad:
