@@ -219,7 +219,7 @@ bool Machine::run_lane(Lane& lane) {
       lane.where = Where::done;
       break;
     }
-    if (++steps_ > most_steps) {
+    if (++steps_ > limit_) {
       good = false;
       break;
     }
@@ -239,6 +239,7 @@ bool Machine::run_lane(Lane& lane) {
     if (meeting || in.code == Code::exit || in.code == Code::branch) {
       good = certain && (in.code != Code::branch || in.target >= 0) &&
              (in.exact || in.code != Code::barrier);
+      undecided_ |= !certain;
       if (!good) break;
       if (in.code == Code::branch) {
         lane.at = static_cast<std::size_t>(in.target);
@@ -254,6 +255,13 @@ bool Machine::run_lane(Lane& lane) {
   }
   thread_.registers_.swap(lane.registers);
   return good;
+}
+
+// Equal is 0, and that they are not 1.
+bool Machine::equality_of_unknown(const Instruction& in) const {
+  return in.code == Code::setp && in.exact && in.compare <= 1 && in.combine == 0 &&
+         in.arguments[0].second < 0 && !in.type.predicate &&
+         !(thread_.value(in.arguments[1]).known && thread_.value(in.arguments[2]).known);
 }
 
 void Machine::forget(const Argument& a) {
@@ -298,7 +306,9 @@ bool Machine::step(const Instruction& in, bool certain) {
     case Code::nop:
       return true;
     default:
-      if (in.exact)
+      if (differ_ && equality_of_unknown(in))
+        thread_.set(in.arguments[0], {in.compare, true}, certain);
+      else if (in.exact)
         thread_.step(in, certain);
       else
         forget(in.arguments[0]);
