@@ -163,10 +163,11 @@ bool Arbiter::step() {
     const State state = place.state.load();
     known_[i].looked = false;
     std::int64_t until = place.deadline.load();
-    if (state == State::waiting && place.waits.load() == Waits::spinning) {
-      // Somebody has acted since it asked. Should it go on by itself meanwhile, it asks once more.
-      if (acted > place.time.load() && acted + soon < until)
-        place.deadline.store(until = acted + soon);
+    const bool spins = state == State::waiting && place.waits.load() == Waits::spinning;
+    // Somebody has acted since it asked: it asks once more, even if all others wait for a device.
+    const bool hurried = spins && acted > place.time.load();
+    if (hurried && acted + soon < until) place.deadline.store(until = acted + soon);
+    if (spins && !hurried) {
       if (until < asks) asks = until, spinner = i;
     } else if (state == State::waiting && until < deadline) {
       deadline = until, first = i;

@@ -149,7 +149,7 @@ TEST_F(Clock, WhoeverSpinsAsksAgainWhenAnotherHasActed) {
     there = true;
     place.time = ms + ms / 4;
     domain_->acted(ms + ms / 4);
-    EXPECT_TRUE(domain_->sleep(place, ms + ms / 4, 50 * ms));
+    EXPECT_TRUE(domain_->sleep(place, ms + ms / 4, 50 * ms, Waits::for_device));
     domain_->leave(place);
   });
   while (!joined) system_call(SYS_sched_yield);
