@@ -81,6 +81,8 @@ TEST(PtxMachine, UnknownNumbersCanBeTakenToDiffer) {
     LOOP:
     ld.global.u32 %r7, [%rd1];
     ld.global.u32 %r8, [%rd2];
+    setp.gt.s32 %p4, %r8, -1;
+    @!%p4 bra OUT;
     setp.ne.s32 %p2, %r7, %r8;
     @%p2 bra DONE;
     add.s32 %r6, %r6, 1;
@@ -88,6 +90,7 @@ TEST(PtxMachine, UnknownNumbersCanBeTakenToDiffer) {
     @%p3 bra LOOP;
     DONE:
     st.global.u32 [%rd3], %r6;
+    OUT:
   )");
   run.tensor<std::int32_t>(0, {7}).threads(1, 1);
   EXPECT_FALSE(run.go());

@@ -257,11 +257,23 @@ bool Machine::run_lane(Lane& lane) {
   return good;
 }
 
-// Equal is 0, and that they are not 1.
-bool Machine::equality_of_unknown(const Instruction& in) const {
-  return in.code == Code::setp && in.exact && in.compare <= 1 && in.combine == 0 &&
-         in.arguments[0].second < 0 && !in.type.predicate &&
-         !(thread_.value(in.arguments[1]).known && thread_.value(in.arguments[2]).known);
+// Of a comparison with an unknown number: it differs, and it is above zero.
+Value Machine::taken_for_granted(const Instruction& in) const {
+  Value v;
+  if (in.code != Code::setp || !in.exact || in.combine != 0 || in.arguments[0].second >= 0 ||
+      in.type.predicate)
+    return v;
+  const Value x = thread_.value(in.arguments[1]), y = thread_.value(in.arguments[2]);
+  if (x.known && y.known) return v;
+  constexpr bool differs[] = {false, true}, above[] = {false, true, false, false, true, true};
+  const int size = in.type.bytes;
+  if (in.compare <= 1)
+    v = {differs[in.compare], true};
+  else if (in.type.is_signed && y.known && Thread::extend(y.bits, size) <= 0)
+    v = {above[in.compare], true};
+  else if (in.type.is_signed && x.known && Thread::extend(x.bits, size) <= 0)
+    v = {!above[in.compare], true};
+  return v;
 }
 
 void Machine::forget(const Argument& a) {
@@ -306,8 +318,8 @@ bool Machine::step(const Instruction& in, bool certain) {
     case Code::nop:
       return true;
     default:
-      if (differ_ && equality_of_unknown(in))
-        thread_.set(in.arguments[0], {in.compare, true}, certain);
+      if (const Value taken = differ_ ? taken_for_granted(in) : Value{}; taken.known)
+        thread_.set(in.arguments[0], taken, certain);
       else if (in.exact)
         thread_.step(in, certain);
       else

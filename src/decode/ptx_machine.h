@@ -36,8 +36,9 @@ class Machine {
   bool run(Effects& effects);
   // A branch depended on something unknown, and that ended the run.
   bool undecided() const { return undecided_; }
-  // A number that nobody computed differs from whatever it is compared with: a drafted token is not
-  // the one that the model chooses. For small launches, within few steps.
+  // A number that nobody computed is above zero and differs from whatever it is compared with: a
+  // drafted token is valid and not the one that the model chooses. For small launches, within few
+  // steps.
   void take_unknown_numbers_to_differ() { differ_ = true, limit_ = most_steps / 48; }
 
  private:
@@ -67,7 +68,7 @@ class Machine {
   bool store(const Instruction& in, bool certain);
   bool atomic(const Instruction& in, bool certain);
   bool copy(const Instruction& in, bool certain);
-  bool equality_of_unknown(const Instruction& in) const;
+  Value taken_for_granted(const Instruction& in) const;
   void forget(const Argument& a);
   Value shared_address(const Argument& a) const;
 
