@@ -203,6 +203,27 @@ TEST(Engine, RowsOfExpertsAreSummed) {
   EXPECT_EQ(work.bytes_written, 32LL * 2048 * 2);
 }
 
+TEST(Engine, ExpertSumsAndEmbeddingsOfNewerVersions) {
+  const auto sum = std::get<Pointwise>(
+      decode("void vllm::moe::moe_sum_vec_kernel<c10::BFloat16, int, 8, true>(c10::BFloat16*, "
+             "c10::BFloat16 const*, long, int, long, long, int const*, int const*, long, long)",
+             6,
+             {pointer, pointer, Parameter(6L), Parameter(2048), Parameter(16384L), Parameter(2048L),
+              pointer, pointer, Parameter(0L), Parameter(0L)})
+          .op.work);
+  EXPECT_EQ(sum.bytes_read, 6LL * 2048 * 8 * 2);
+  EXPECT_EQ(sum.bytes_written, 6LL * 2048 * 2);
+  const auto rows = std::get<Pointwise>(
+      decode("void vllm::vocab_embedding::vocab_parallel_embedding_kernel<int, uint4>(uint4*, int "
+             "const*, uint4 const*, long, long, long, long, long, long, long)",
+             6,
+             {pointer, pointer, pointer, Parameter(6L), Parameter(256L), Parameter(0L),
+              Parameter(1000L), Parameter(1000L), Parameter(1000L), Parameter(0L)})
+          .op.work);
+  EXPECT_EQ(rows.bytes_read, 6LL * 256 * 16);
+  EXPECT_EQ(rows.bytes_written, 6LL * 256 * 16);
+}
+
 // SGLang's kernels take one struct by value.
 template <std::size_t N>
 Parameter structure(std::initializer_list<std::pair<std::size_t, std::uint32_t>> words) {
