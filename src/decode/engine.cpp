@@ -106,8 +106,7 @@ Made merge(const Kernel& kernel, const Name& name, DType in, DType out) {
   });
 }
 
-// moe_sum_vec_kernel<T, …, experts, …>(out, in, long tokens, int width, …), from vLLM 0.30 or so
-// on.
+// moe_sum_vec_kernel<T, …, experts, …>(out, in, long tokens, int width, …) of vLLM 0.32.
 Made wide_expert_sum(const Kernel& kernel, const Name& name, DType t) {
   const auto longs = positions(name, "long"), ints = positions(name, "int");
   int experts = 0;
