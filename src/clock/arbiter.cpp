@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t nobody = 0xffffffff;
 constexpr std::int64_t millisecond = 1'000'000;
+constexpr std::int64_t soon = 2'000;  // after what it asks for may have happened, who spins asks
 
 bool runs(State state) { return state == State::running || state == State::woken; }
 
@@ -84,8 +85,9 @@ Arbiter::Finding Arbiter::examine(std::uint32_t index, std::int64_t deadline) {
     case Sight::What::asleep: {
       // Woken later, it goes on at the time the others have reached by then.
       State as_seen = state;
-      if (runs(state) && !place.state.compare_exchange_strong(as_seen, State::blocked))
-        return Finding::earlier;
+      if (!runs(state)) return Finding::asleep;
+      if (!place.state.compare_exchange_strong(as_seen, State::blocked)) return Finding::earlier;
+      domain_.acted(std::max(time, domain_.now()));
       return Finding::asleep;
     }
     case Sight::What::at_work:
@@ -139,7 +141,6 @@ void Arbiter::end_wait(std::uint32_t index, bool forced) {
 }
 
 void Arbiter::hurry_spinners(std::int64_t time) {
-  constexpr std::int64_t soon = 2'000;
   domain_.header().device_done = time;
   for (std::uint32_t i = 0; i < known_.size(); ++i) {
     Place& place = domain_.place(i);
@@ -156,12 +157,17 @@ bool Arbiter::step() {
   known_.resize(std::max<std::size_t>(known_.size(), count));
   std::uint32_t first = nobody, spinner = nobody;
   std::int64_t deadline = INT64_MAX, reached = INT64_MAX, asks = INT64_MAX;
+  const std::int64_t acted = domain_.header().acted.load();
   for (std::uint32_t i = 0; i < count; ++i) {
-    const Place& place = domain_.place(i);
+    Place& place = domain_.place(i);
     const State state = place.state.load();
     known_[i].looked = false;
-    const std::int64_t until = place.deadline.load();
-    if (state == State::waiting && place.waits.load() == Waits::spinning) {
+    std::int64_t until = place.deadline.load();
+    const bool spins = state == State::waiting && place.waits.load() == Waits::spinning;
+    // Somebody has acted since it asked: it asks once more, even if all others wait for a device.
+    const bool hurried = spins && acted > place.time.load();
+    if (hurried && acted + soon < until) place.deadline.store(until = acted + soon);
+    if (spins && !hurried) {
       if (until < asks) asks = until, spinner = i;
     } else if (state == State::waiting && until < deadline) {
       deadline = until, first = i;

@@ -9,7 +9,8 @@
 // A thread that asks again and again sees something new only after another one has acted. Where the
 // next one to act waits for a device, nobody has to ask before that: those who spin go on right
 // after it. So a step of an engine whose processes spin on shared memory costs few rounds, and none
-// of them notices the end of the step late.
+// of them notices the end of the step late. In the same way they ask right after a thread that
+// worked has gone to wait: what they look for may be what it left behind.
 #pragma once
 
 #include <atomic>

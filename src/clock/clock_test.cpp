@@ -135,6 +135,33 @@ TEST_F(Clock, WhoeverSpinsAsksAgainWhenTheDeviceIsDone) {
   EXPECT_LT(place.time.load(), 17 * ms);
 }
 
+// One thread leaves something in shared memory and goes to sleep: whoever looks for it sees it then
+// and not at the end of his own step.
+TEST_F(Clock, WhoeverSpinsAsksAgainWhenAnotherHasActed) {
+  open(0);
+  start_arbiter();
+  std::atomic<bool> joined{}, there{};
+  Place& place = join();
+  std::thread worker([&] {
+    Place& place = join();
+    joined = true;
+    EXPECT_TRUE(domain_->sleep(place, 0, ms));
+    there = true;
+    place.time = ms + ms / 4;
+    domain_->acted(ms + ms / 4);
+    EXPECT_TRUE(domain_->sleep(place, ms + ms / 4, 50 * ms, Waits::for_device));
+    domain_->leave(place);
+  });
+  while (!joined) system_call(SYS_sched_yield);
+  while (!there) {
+    const std::int64_t now = place.time.load();
+    EXPECT_TRUE(domain_->sleep(place, now, now + 4 * ms, Waits::spinning));
+  }
+  EXPECT_GE(place.time.load(), ms + ms / 4);
+  EXPECT_LT(place.time.load(), ms + ms / 2);
+  worker.join();
+}
+
 TEST_F(Clock, AThreadThatSpinsAloneGoesOnInStepsOfItsOwn) {
   start_arbiter();
   Place& place = join();

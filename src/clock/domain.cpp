@@ -176,6 +176,12 @@ void Domain::begin_wait(Place& place, std::int64_t now, std::int64_t deadline, W
   ring();
 }
 
+void Domain::acted(std::int64_t time) {
+  std::int64_t before = header_->acted.load(std::memory_order_relaxed);
+  while (before < time && !header_->acted.compare_exchange_weak(before, time)) {
+  }
+}
+
 void Domain::end_wait(Place& place) {
   for (State state : {State::waiting, State::called})
     if (place.state.compare_exchange_strong(state, State::running)) return;

@@ -105,6 +105,8 @@ class Domain {
   void tell();
   void count_arrival();
   std::uint32_t arrivals() const;
+  // A thread that did something goes to wait at `time`: those who spin look at what it did.
+  void acted(std::int64_t time);
 
   HostTimes& host_times() { return *host_times_; }
   // By the device's number in the job: nodes one after the other.
@@ -154,6 +156,7 @@ struct Domain::Header {
   std::atomic<std::int64_t> arbiter_beat;  // real, monotonic
   std::atomic<std::uint64_t> waits_ended, waits_forced;
   std::atomic<std::int64_t> device_done;  // the last time that a wait for a device ended
+  std::atomic<std::int64_t> acted;        // the last time that somebody went to wait who had worked
 };
 
 }  // namespace maya::clock

@@ -8,7 +8,10 @@
 namespace maya::cost {
 
 JobEstimator::JobEstimator(const estimate::Estimator& alone, const catalog::Cluster& cluster)
-    : alone_(alone), memory_gbps_(cluster.gpu.memory_gbps), peak_tflops_(cluster.gpu.peak_tflops) {
+    : alone_(alone),
+      memory_gbps_(cluster.gpu.memory_gbps),
+      gap_ns_(cluster.host.graph_node_us * 1e3),
+      peak_tflops_(cluster.gpu.peak_tflops) {
   auto number = [&](const char* key, double fallback) {
     const auto it = cluster.extra.find(key);
     return it == cluster.extra.end() ? fallback : it->second;
@@ -67,7 +70,9 @@ double JobEstimator::longer(const Work& work, const estimate::Estimate& alone) c
 
 estimate::Estimate JobEstimator::operator()(const Op& op) const {
   estimate::Estimate e = alone_(op);
-  const double factor = longer(op.work, e);
+  double factor = longer(op.work, e);
+  if (e.cool && e.origin != estimate::Origin::measured && e.ns > 0)
+    factor *= 1 - std::min(gap_ns_ / (e.ns * factor), 0.5);
   e.ns *= factor, e.low_ns *= factor, e.high_ns *= factor;
   return e;
 }

@@ -73,6 +73,19 @@ TEST(JobEstimator, ContextsComeFromMemory) {
   EXPECT_EQ(in_job(1e6, estimate::Origin::fitted), 1e6);
 }
 
+TEST(JobEstimator, TheGapBetweenKernelsIsNotPartOfThem) {
+  catalog::Cluster c = cluster();
+  c.host.graph_node_us = 0.9;
+  auto in_job = [&](double ns, bool cool, estimate::Origin origin) {
+    const Fixed alone({ns, ns, ns, origin, cool});
+    return JobEstimator(alone, c)(product(DType::f32)).ns;
+  };
+  EXPECT_NEAR(in_job(20e3, true, estimate::Origin::fitted), 19.1e3, 1e-6);
+  EXPECT_NEAR(in_job(1e3, true, estimate::Origin::fitted), 500, 1e-6);  // some time it takes
+  EXPECT_EQ(in_job(20e3, false, estimate::Origin::fitted), 20e3);
+  EXPECT_EQ(in_job(20e3, true, estimate::Origin::measured), 20e3);
+}
+
 TEST(JobEstimator, NarrowerTypesAreHeldToTheSameShareOfTheirPeak) {
   catalog::Cluster c = cluster();
   c.gpu.peak_tflops[DType::f8e4m3] = 2000;

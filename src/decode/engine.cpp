@@ -106,6 +106,31 @@ Made merge(const Kernel& kernel, const Name& name, DType in, DType out) {
   });
 }
 
+// moe_sum_vec_kernel<T, …, experts, …>(out, in, long tokens, int width, …) of vLLM 0.32.
+Made wide_expert_sum(const Kernel& kernel, const Name& name, DType t) {
+  const auto longs = positions(name, "long"), ints = positions(name, "int");
+  int experts = 0;
+  for (const std::string& word : name.templates)
+    if (experts == 0) experts = std::atoi(word.c_str());
+  if (longs.empty() || ints.empty() || experts < 1) return nullptr;
+  const std::size_t tokens = longs[0], width = ints[0];
+  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+    const std::int64_t n = a.integer(tokens) * a.integer(width);
+    d.op.work = traffic(n, n * experts * whole_bytes(t), n * whole_bytes(t), t, 1);
+  });
+}
+
+// vocab_parallel_embedding_kernel<index, uint4>(out, ids, weights, long tokens, long vectors, …):
+// rows of 16-byte vectors, zeros for tokens of other ranks.
+Made embedding(const Kernel& kernel, const Name& name) {
+  const auto sizes = positions(name, "long");
+  if (sizes.size() < 2 || name.templates.size() < 2 || name.templates[1] != "uint4") return nullptr;
+  return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
+    const std::int64_t bytes = a.integer(sizes[0]) * a.integer(sizes[1]) * 16;
+    d.op.work = traffic(bytes / 2, bytes, bytes, DType::bf16, 0);
+  });
+}
+
 // moe_sum_kernel<T, experts>(out, in, int width): the rows of a token's experts become one.
 Made expert_sum(const Kernel& kernel, const Name& name, DType t) {
   const auto ints = positions(name, "int");
@@ -147,6 +172,8 @@ Made prepare_engine(const Kernel& kernel, const Name& name) {
     return cache_write(kernel, name, in, template_dtype(name, 1, in), 4, 5, true);
   if (starts_with(leaf, "merge_attn_states")) return merge(kernel, name, in, out);
   if (leaf == "moe_sum_kernel") return expert_sum(kernel, name, in);
+  if (leaf == "moe_sum_vec_kernel") return wide_expert_sum(kernel, name, in);
+  if (leaf == "vocab_parallel_embedding_kernel") return embedding(kernel, name);
   if (starts_with(leaf, "masked_")) return nullptr;  // how many rows count is in memory
   if (contains(leaf, "_and_mul")) return row(kernel, name, in, out, 2, 8);
   if (leaf == "activation_kernel") return row(kernel, name, in, out, 1, 8);

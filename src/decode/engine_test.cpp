@@ -133,6 +133,7 @@ TEST(Engine, AllReduceOverPeerMemoryIsACollective) {
       decoder->decode({&kernel, {{36, 1, 1}, {512, 1, 1}}, arguments, nullptr, nullptr});
   const auto& work = std::get<Collective>(d.op.work);
   EXPECT_EQ(work.kind, CollectiveKind::all_reduce);
+  EXPECT_EQ(work.library, CollectiveLibrary::vllm);
   EXPECT_EQ(work.bytes, 5120 * 16);
   EXPECT_EQ(work.dtype, DType::bf16);
   EXPECT_EQ(d.ranks, 2);
@@ -200,6 +201,27 @@ TEST(Engine, RowsOfExpertsAreSummed) {
           .op.work);
   EXPECT_EQ(work.bytes_read, 32LL * 2048 * 8 * 2);
   EXPECT_EQ(work.bytes_written, 32LL * 2048 * 2);
+}
+
+TEST(Engine, ExpertSumsAndEmbeddingsOfNewerVersions) {
+  const auto sum = std::get<Pointwise>(
+      decode("void vllm::moe::moe_sum_vec_kernel<c10::BFloat16, int, 8, true>(c10::BFloat16*, "
+             "c10::BFloat16 const*, long, int, long, long, int const*, int const*, long, long)",
+             6,
+             {pointer, pointer, Parameter(6L), Parameter(2048), Parameter(16384L), Parameter(2048L),
+              pointer, pointer, Parameter(0L), Parameter(0L)})
+          .op.work);
+  EXPECT_EQ(sum.bytes_read, 6LL * 2048 * 8 * 2);
+  EXPECT_EQ(sum.bytes_written, 6LL * 2048 * 2);
+  const auto rows = std::get<Pointwise>(
+      decode("void vllm::vocab_embedding::vocab_parallel_embedding_kernel<int, uint4>(uint4*, int "
+             "const*, uint4 const*, long, long, long, long, long, long, long)",
+             6,
+             {pointer, pointer, pointer, Parameter(6L), Parameter(256L), Parameter(0L),
+              Parameter(1000L), Parameter(1000L), Parameter(1000L), Parameter(0L)})
+          .op.work);
+  EXPECT_EQ(rows.bytes_read, 6LL * 256 * 16);
+  EXPECT_EQ(rows.bytes_written, 6LL * 256 * 16);
 }
 
 // SGLang's kernels take one struct by value.

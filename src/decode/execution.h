@@ -2,8 +2,8 @@
 //
 // Serving engines compute lengths, positions and counts in small kernels of their own and read them
 // back. Where the code of a kernel is at hand and what it reads is known, running it gives the
-// values it writes, exactly. Whatever does not follow from known values is unknown; nothing is
-// assumed.
+// values it writes, exactly. Whatever does not follow from known values is unknown. Nothing is
+// assumed, but for one thing, which is said: see Effects::assumed.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,9 @@ struct Effects {
   static constexpr std::uint64_t area_bytes = 1 << 21;
   std::vector<std::uint64_t> unknown_areas;
   bool repeatable{};
+  // Numbers that nobody computed steered it and were taken to differ from what they are compared
+  // with.
+  bool assumed{};
 };
 
 // A decoder that can run its kernel.

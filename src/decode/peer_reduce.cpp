@@ -23,10 +23,14 @@ Made prepare_cross_device_reduce(const Kernel& kernel, const Name& name) {
   const int ranks = static_cast<int>(template_number(name, 1));
   if (ranks < 2 || count < 3) return nullptr;
   const DType dtype = template_dtype(name, 0, DType::bf16);
+  // Measured apart from NCCL's, and from each other.
+  const CollectiveLibrary library =
+      starts_with(name.base, "sglang") ? CollectiveLibrary::sglang : CollectiveLibrary::vllm;
   const std::size_t size = count - 1, result = count - 3;
   return make(scalars(kernel, name), [=](const Arguments& a, Decoded& d) {
     const std::int64_t bytes = a.integer(size) * 16;
     make_collective(d, CollectiveKind::all_reduce, bytes, dtype, ranks);
+    std::get<Collective>(d.op.work).library = library;
     d.accesses.push_back({a.pointer(result), static_cast<std::uint64_t>(bytes), true, false});
   });
 }

@@ -130,8 +130,26 @@ enum class Mode : std::uint8_t {
   compare_exchange
 };
 
+// Floating-point arithmetic that can be followed (ptx_floats.h).
+enum class Float : std::uint8_t {
+  none,
+  add,
+  sub,
+  mul,
+  div,
+  fma,
+  min,
+  max,
+  neg,
+  abs,
+  compare,
+  compare_or_unordered,
+  convert
+};
+
 struct Instruction {
   Code code{Code::nop};
+  Float floats{Float::none};
   Type type, from;  // from: source type of cvt
   std::int32_t predicate{-1};
   bool predicate_negated{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "decode/ptx_floats.h"
 #include "decode/repeats.h"
 
 namespace maya::decode::ptx {
@@ -218,7 +219,7 @@ bool Machine::run_lane(Lane& lane) {
       lane.where = Where::done;
       break;
     }
-    if (++steps_ > most_steps) {
+    if (++steps_ > limit_) {
       good = false;
       break;
     }
@@ -238,6 +239,7 @@ bool Machine::run_lane(Lane& lane) {
     if (meeting || in.code == Code::exit || in.code == Code::branch) {
       good = certain && (in.code != Code::branch || in.target >= 0) &&
              (in.exact || in.code != Code::barrier);
+      undecided_ |= !certain;
       if (!good) break;
       if (in.code == Code::branch) {
         lane.at = static_cast<std::size_t>(in.target);
@@ -253,6 +255,25 @@ bool Machine::run_lane(Lane& lane) {
   }
   thread_.registers_.swap(lane.registers);
   return good;
+}
+
+// Of a comparison with an unknown number: it differs, and it is above zero.
+Value Machine::taken_for_granted(const Instruction& in) const {
+  Value v;
+  if (in.code != Code::setp || !in.exact || in.combine != 0 || in.arguments[0].second >= 0 ||
+      in.type.predicate)
+    return v;
+  const Value x = thread_.value(in.arguments[1]), y = thread_.value(in.arguments[2]);
+  if (x.known && y.known) return v;
+  constexpr bool differs[] = {false, true}, above[] = {false, true, false, false, true, true};
+  const int size = in.type.bytes;
+  if (in.compare <= 1)
+    v = {differs[in.compare], true};
+  else if (in.type.is_signed && y.known && Thread::extend(y.bits, size) <= 0)
+    v = {above[in.compare], true};
+  else if (in.type.is_signed && x.known && Thread::extend(x.bits, size) <= 0)
+    v = {!above[in.compare], true};
+  return v;
 }
 
 void Machine::forget(const Argument& a) {
@@ -281,6 +302,14 @@ bool Machine::step(const Instruction& in, bool certain) {
       return false;
     case Code::float_op:
     case Code::unknown_result:
+      if (in.floats != Float::none && certain) {
+        const Argument* a = in.arguments;
+        const Value from[] = {thread_.value(a[1]), thread_.value(a[2]), thread_.value(a[3])};
+        thread_.set(a[0], float_result(in, from), true);
+        return true;
+      }
+      forget(in.arguments[0]);
+      return true;
     case Code::mma:
     case Code::wgmma:
     case Code::sad:
@@ -289,7 +318,9 @@ bool Machine::step(const Instruction& in, bool certain) {
     case Code::nop:
       return true;
     default:
-      if (in.exact)
+      if (const Value taken = differ_ ? taken_for_granted(in) : Value{}; taken.known)
+        thread_.set(in.arguments[0], taken, certain);
+      else if (in.exact)
         thread_.step(in, certain);
       else
         forget(in.arguments[0]);

@@ -34,6 +34,12 @@ class Machine {
   Machine(const Program& program, const Launch& launch, std::uint64_t budget = most_steps,
           const Scout* scout = nullptr);
   bool run(Effects& effects);
+  // A branch depended on something unknown, and that ended the run.
+  bool undecided() const { return undecided_; }
+  // A number that nobody computed is above zero and differs from whatever it is compared with: a
+  // drafted token is valid and not the one that the model chooses. For small launches, within few
+  // steps.
+  void take_unknown_numbers_to_differ() { differ_ = true, limit_ = most_steps / 48; }
 
  private:
   static constexpr std::uint32_t warp_size = 32;
@@ -62,6 +68,7 @@ class Machine {
   bool store(const Instruction& in, bool certain);
   bool atomic(const Instruction& in, bool certain);
   bool copy(const Instruction& in, bool certain);
+  Value taken_for_granted(const Instruction& in) const;
   void forget(const Argument& a);
   Value shared_address(const Argument& a) const;
 
@@ -88,7 +95,9 @@ class Machine {
   std::uint64_t launch_hash_{};
   std::uint32_t block_{};
   std::uint64_t budget_, steps_{};
+  std::uint64_t limit_{most_steps};
   bool meets_blocks_{};  // blocks look at what others wrote
+  bool undecided_{}, differ_{};
 };
 
 // What an atomic operation or a reduction over a warp makes of two integers.

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "decode/name.h"
+#include "decode/ptx_floats.h"
 
 namespace maya::decode::ptx {
 namespace {
@@ -159,16 +160,19 @@ void block_product(Opcode& op) {
 }
 
 void convert(Opcode& op) {
-  op.in.code = op.in.type.is_float || op.in.from.is_float ? Code::unknown_result : Code::cvt;
+  const bool floats = op.in.type.is_float || op.in.from.is_float;
+  op.in.code = floats ? Code::unknown_result : Code::cvt;
 }
 
 void compare(Opcode& op) {
   // The unsigned spellings stand for lt, le, gt and ge.
   static constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt",
                                                "ge", "lo", "ls", "hi", "hs"};
+  std::string_view how = op.modifiers.empty() ? std::string_view() : op.modifiers[0];
+  // "neu": or one of them is not a number.
+  if (op.in.type.is_float && how.size() == 3 && how[2] == 'u') how.remove_suffix(1);
   for (std::size_t i = 0; i < std::size(names); ++i)
-    if (!op.modifiers.empty() && op.modifiers[0] == names[i])
-      op.in.compare = static_cast<std::uint8_t>(i < 6 ? i : i - 4);
+    if (how == names[i]) op.in.compare = static_cast<std::uint8_t>(i < 6 ? i : i - 4);
   if (op.has("and")) op.in.combine = 1;
   if (op.has("or")) op.in.combine = 2;
   if (op.has("xor")) op.in.combine = 3;
@@ -392,6 +396,8 @@ void classify(std::string_view opcode, Instruction& in, Program& program) {
     integer(op);
   if (in.code == Code::shf) in.wraps = op.has("wrap"), in.leftward = op.has("l");
   if (arithmetic(in.code)) in.exact = described(op);
+  if (in.code == Code::float_op || in.code == Code::unknown_result)
+    in.floats = float_of(op.name, op.modifiers, in);
   data_type(op);
 }
 

@@ -37,11 +37,22 @@ class FromPtx : public Decoder, public Executable {
     // tried for ever.
     constexpr std::uint64_t in_vain = 20'000'000;
     constexpr std::uint64_t generous = 40'000'000, frugal = 10'000'000, enough = 1'000'000'000;
+    constexpr std::int64_t small = 1 << 14;  // threads
     if (!knowable.stores || wasted > in_vain) return nullptr;
     if (const Effects* before = repeats.find(launch)) return before;
     const std::uint64_t budget = spent < enough ? generous : frugal;
-    const bool good = ptx::Machine(*program, launch, budget, &scout).run(space);
+    ptx::Machine machine(*program, launch, budget, &scout);
+    bool good = machine.run(space);
     spent += space.steps;
+    if (!good && machine.undecided() && elements(launch) <= small) {
+      const std::uint64_t steps = space.steps;
+      ptx::Machine second(*program, launch);
+      second.take_unknown_numbers_to_differ();
+      space = {};
+      good = space.assumed = second.run(space);
+      spent += space.steps;
+      space.steps += steps;
+    }
     wasted = good ? 0 : wasted + space.steps;
     if (good) repeats.keep(launch, space);
     return good ? &space : nullptr;

@@ -94,6 +94,9 @@ bool run_on_values(const Function& function, const decode::Launch& launch) {
   if (written == nullptr) return false;
   const decode::Effects& effects = *written;
   State& s = state();
+  if (effects.assumed)
+    s.recorder.warning("numbers that nobody computed steered " + function.kernel.demangled +
+                       " (taken to be above zero and to differ from what they are compared with)");
   for (std::uint64_t address : effects.behind) s.values.forget_from(address);
   for (const auto& range : effects.ranges) {
     const std::byte* from = range.known ? effects.data.data() + range.data : nullptr;

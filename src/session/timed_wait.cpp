@@ -142,6 +142,7 @@ TimedWait::TimedWait(std::int64_t deadline, On on, void* object)
     clock::system_call(SYS_read, descriptor_, reinterpret_cast<long>(&count), sizeof count);
   }
   const std::int64_t now = thread_now();
+  time_domain->acted(now);
   time_domain->begin_wait(*place_, now, deadline,
                           on == On::condition ? clock::Waits::for_lock : clock::Waits::in_kernel);
   sleepers.add(*this);

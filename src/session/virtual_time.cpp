@@ -289,16 +289,25 @@ bool profiler_calibrations(Calibration& begin, Calibration& end) {
   return end.time > begin.time;
 }
 
-bool thread_sleeps_until(std::int64_t deadline, clock::Waits waits) {
+namespace {
+
+bool sleep_until(std::int64_t deadline, clock::Waits waits, bool worked) {
   const std::int64_t now = thread_now();
   if (deadline <= now) return true;
   if (own.place == nullptr) {
     if (time_domain == nullptr) clock::pause_ns(deadline - now);
     return true;
   }
+  if (worked) time_domain->acted(now);
   const bool came = time_domain->sleep(*own.place, now, deadline, waits);
   thread_woke(came);
   return came;
+}
+
+}  // namespace
+
+bool thread_sleeps_until(std::int64_t deadline, clock::Waits waits) {
+  return sleep_until(deadline, waits, true);
 }
 
 void thread_woke(bool by_time) {
@@ -336,8 +345,8 @@ void thread_spins(bool for_others) {
   // Whoever has waited for seconds (while another process compiles) need not ask every millisecond.
   constexpr std::int64_t shortest = 2'000, usual = 1'000'000;
   const std::int64_t waited = now - since, longest = std::max(usual, waited / 64);
-  thread_sleeps_until(now + std::clamp(waited / 8, shortest, longest),
-                      for_others ? clock::Waits::spinning : clock::Waits::on_word);
+  sleep_until(now + std::clamp(waited / 8, shortest, longest),
+              for_others ? clock::Waits::spinning : clock::Waits::on_word, own.spins == rounds + 1);
   own.last_spin = thread_now();
 }
 
