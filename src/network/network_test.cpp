@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <numeric>
 
 #include "network/closed_form.h"
@@ -238,12 +238,12 @@ TEST(Speed, OneEvaluationUnderTwoMicroseconds) {
     for (int round = 0; round < 5; ++round) {
       constexpr int kCalls = 2000;
       double sum = 0;
-      auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();  // of this process: others may be at work
       for (int i = 0; i < kCalls; ++i)
         sum += network->collective({.kind = kAllReduce, .bytes = 4096 + i * 1024}, group).ns;
-      std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+      const double took = 1e6 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
       EXPECT_GT(sum, 0);
-      best = std::min(best, took.count() / kCalls);
+      best = std::min(best, took / kCalls);
     }
     RecordProperty("us_per_call_" + std::to_string(group.size()), std::to_string(best));
     EXPECT_LT(best, 2.0) << group.size() << " ranks";

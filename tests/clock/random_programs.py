@@ -145,7 +145,7 @@ def run(threads):
 
 def main():
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    wrong = run_of_them = 0
+    wrong = run_of_them = repeated = 0
     for k in range(seed, seed + count):
         rng = random.Random(k)
         threads = make(rng)
@@ -156,14 +156,19 @@ def main():
         if legal is None:
             continue
         run_of_them += 1
-        found = run(threads)
-        worst = min(max(abs(a - b) for a, b in zip(ends, found)) for ends in legal)
-        if worst > TOLERANCE:
-            wrong += 1
+        # On a machine with many other processes a thread may cost more than OPEN before it reaches a lock, and then
+        # the order there is one that was not followed up. It is another thread each time; a wrong clock stays wrong.
+        for attempt in range(2):
+            found = run(threads)
+            worst = min(max(abs(a - b) for a, b in zip(ends, found)) for ends in legal)
+            if worst <= TOLERANCE:
+                break
             print(f"seed {k}: {[round(x, 3) for x in legal[0]]} expected, or {len(legal) - 1} others, "
                   f"{[round(x, 3) for x in found]} found")
+        wrong += worst > TOLERANCE
+        repeated += attempt
     print(f"{count} programs, {run_of_them} run, {wrong} wrong")
-    return 1 if wrong else 0
+    return 1 if wrong or repeated > max(1, count // 50) else 0
 
 
 if __name__ == "__main__":
