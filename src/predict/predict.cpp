@@ -329,7 +329,6 @@ Result<Outcome> predict_recorded(Run recorded, const std::string& directory,
       if (serving->answered && ended_well && !outcome.prediction.no_step.empty())
         outcome.prediction.no_step =
             "A serving engine, which has no training step: see what its client saw";
-      if (!serving->command.empty()) run->file.command = std::move(serving->command);
       outcome.serving = std::move(serving->json);
     }
   }

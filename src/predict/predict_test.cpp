@@ -189,8 +189,11 @@ TEST_F(EndToEnd, WhatAClientOfAnEngineSawBelongsToItsCluster) {
   cut->records.resize(cut->records.size() / 8);
   sample::write_recording(folder.path + "/rank-0.maya", *cut);
   EXPECT_TRUE(contains(predicted().prediction.no_step, "Killed"));
-  folder.write("serving.json",
-               R"({"command": "vllm serve --token=abc m", "loads": [{"completed": 3}]})");
+  folder.write("serving.json", R"({"loads": [{"completed": 3}]})");
+  folder.write("run.toml",
+               "version = 1\ncluster = \"dgx-h100\"\ncommand = [\"python3\", \"-m\", "
+               "\"maya.serve_bench.inside\", \"plan.json\", \"vllm\", \"serve\", "
+               "\"--token=abc\", \"m\"]\n");
   EXPECT_TRUE(contains(predicted().prediction.no_step, "A serving engine"));
   EXPECT_EQ(predicted().prediction.command, "vllm serve --token=*** m");
   folder.write("serving.json", R"({"loads": [{"completed": 0}]})");

@@ -59,8 +59,14 @@ Result<RunFile> run_file_of(const toml::table& table, const std::string& path) {
                     "recorded the run",
                     path, *version)};
   if (const toml::array* words = table["command"].as_array()) {
-    for (const toml::node& word : *words)
+    bool of_bench = false;
+    for (const toml::node& word : *words) {
       run.command += (run.command.empty() ? "" : " ") + word.value_or(std::string());
+      // `maya serve-bench` starts the engine from a part of its own inside of the run, which has
+      // the name of a file with its plan. The user asked for what follows.
+      if (of_bench) run.command.clear();
+      of_bench = word.value_or(std::string()) == "maya.serve_bench.inside";
+    }
   } else {
     run.command = table["command"].value_or(std::string());
   }

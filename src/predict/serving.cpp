@@ -55,8 +55,6 @@ Result<Serving> serving_of(const std::string& directory, double usd_per_hour) {
   for (const Json& load : *loads)
     serving.answered |= load.is_object() && load.contains("completed") &&
                         load["completed"].is_number() && load["completed"].get<double>() > 0;
-  if (const auto command = json.find("command"); command != json.end() && command->is_string())
-    serving.command = command->get<std::string>();
   serving.json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return serving;
 }

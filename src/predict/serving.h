@@ -9,9 +9,8 @@
 namespace maya::predict {
 
 struct Serving {
-  std::string json;     // empty: the run has none
-  std::string command;  // that started the engine; empty: not told
-  bool answered{};      // requests of a load were answered
+  std::string json;  // empty: the run has none
+  bool answered{};   // requests of a load were answered
 };
 
 // The file's content, with the price of a million output tokens added to each load where an hour of

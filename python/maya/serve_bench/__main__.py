@@ -126,7 +126,6 @@ def run(options: argparse.Namespace, command: list[str]) -> int:
     out = run_directory(options)
     command = with_port(command)
     plan = {
-        "command": command,
         "url": options.url or url_of(command),
         "slo": options.slo,
         "capacity": options.capacity,
@@ -153,6 +152,7 @@ def run(options: argparse.Namespace, command: list[str]) -> int:
             "-m",
             "maya.serve_bench.inside",
             str(pathlib.Path(folder, "plan.json")),
+            *command,
         ]
         code = subprocess.call(words_of_run, stdout=sys.stderr if options.json else None)
     found = pathlib.Path(out) / "serving.json"
