@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
@@ -11,12 +10,6 @@ import pytest
 
 TOY = str(pathlib.Path(__file__).parent / "toy_engine.py")
 MAYA = os.environ.get("MAYA_PROGRAM", str(pathlib.Path(sys.executable).parent / "maya"))
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
 
 
 @pytest.fixture
@@ -34,7 +27,7 @@ def bench(tmp_path):
             sys.executable,
             TOY,
             "--port",
-            free_port(),
+            "{port}",
             *engine,
         ]
         done = subprocess.run(words, capture_output=True, text=True, timeout=280, cwd=tmp_path)
